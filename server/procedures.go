@@ -53,6 +53,7 @@ var scopes = map[string]access.Scope{
 	stetv1connect.CheckpointServiceFilesProcedure:      access.Read,
 	stetv1connect.CheckpointServiceFileProcedure:       access.Read,
 	stetv1connect.CheckpointServiceDiffProcedure:       access.Read,
+	stetv1connect.CheckpointServiceBlameProcedure:      access.Read,
 	stetv1connect.CheckpointServiceOperationsProcedure: access.Read,
 	stetv1connect.CheckpointServiceListPinsProcedure:   access.Read,
 	stetv1connect.CheckpointServicePlanRewindProcedure: access.Read,
@@ -67,6 +68,7 @@ var scopes = map[string]access.Scope{
 	stetv1connect.PageServiceTimelineProcedure: access.Read,
 	stetv1connect.PageServiceGraphProcedure:    access.Read,
 	stetv1connect.PageServiceStorageProcedure:  access.Read,
+	stetv1connect.PageServiceAttemptsProcedure: access.Read,
 	stetv1connect.PageServiceFollowProcedure:   access.Read,
 
 	stetv1connect.CloudAgentServiceGetProcedure:          access.Read,

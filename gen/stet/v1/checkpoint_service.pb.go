@@ -1208,6 +1208,482 @@ func (x *CheckpointFileResponse) GetHtml() string {
 	return ""
 }
 
+type BlameRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A checkpoint. Empty or "@" is the workspace as it is now.
+	Ref           string `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
+	Workspace     string `protobuf:"bytes,2,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	Conversation  string `protobuf:"bytes,3,opt,name=conversation,proto3" json:"conversation,omitempty"`
+	Path          string `protobuf:"bytes,4,opt,name=path,proto3" json:"path,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BlameRequest) Reset() {
+	*x = BlameRequest{}
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BlameRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BlameRequest) ProtoMessage() {}
+
+func (x *BlameRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BlameRequest.ProtoReflect.Descriptor instead.
+func (*BlameRequest) Descriptor() ([]byte, []int) {
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *BlameRequest) GetRef() string {
+	if x != nil {
+		return x.Ref
+	}
+	return ""
+}
+
+func (x *BlameRequest) GetWorkspace() string {
+	if x != nil {
+		return x.Workspace
+	}
+	return ""
+}
+
+func (x *BlameRequest) GetConversation() string {
+	if x != nil {
+		return x.Conversation
+	}
+	return ""
+}
+
+func (x *BlameRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+type BlameResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the order of the lines, without gaps.
+	Ranges []*BlameRange `protobuf:"bytes,1,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	// Oldest first.
+	Origins []*BlameOrigin `protobuf:"bytes,2,rep,name=origins,proto3" json:"origins,omitempty"`
+	// How many checkpoints before the oldest one that has the file are no longer kept.
+	Forgotten uint64 `protobuf:"varint,3,opt,name=forgotten,proto3" json:"forgotten,omitempty"`
+	// Checkpoints that cannot be read.
+	Damaged []*Unreadable `protobuf:"bytes,4,rep,name=damaged,proto3" json:"damaged,omitempty"`
+	// There are more lines; the answer has no room for them.
+	Truncated     bool `protobuf:"varint,5,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BlameResponse) Reset() {
+	*x = BlameResponse{}
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BlameResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BlameResponse) ProtoMessage() {}
+
+func (x *BlameResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BlameResponse.ProtoReflect.Descriptor instead.
+func (*BlameResponse) Descriptor() ([]byte, []int) {
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *BlameResponse) GetRanges() []*BlameRange {
+	if x != nil {
+		return x.Ranges
+	}
+	return nil
+}
+
+func (x *BlameResponse) GetOrigins() []*BlameOrigin {
+	if x != nil {
+		return x.Origins
+	}
+	return nil
+}
+
+func (x *BlameResponse) GetForgotten() uint64 {
+	if x != nil {
+		return x.Forgotten
+	}
+	return 0
+}
+
+func (x *BlameResponse) GetDamaged() []*Unreadable {
+	if x != nil {
+		return x.Damaged
+	}
+	return nil
+}
+
+func (x *BlameResponse) GetTruncated() bool {
+	if x != nil {
+		return x.Truncated
+	}
+	return false
+}
+
+// BlameRange is lines beside each other that came from the same place.
+type BlameRange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The first line, from 1.
+	Line  uint32 `protobuf:"varint,1,opt,name=line,proto3" json:"line,omitempty"`
+	Lines uint32 `protobuf:"varint,2,opt,name=lines,proto3" json:"lines,omitempty"`
+	// The number of the first line in the version that it began with.
+	Then uint32 `protobuf:"varint,3,opt,name=then,proto3" json:"then,omitempty"`
+	// Place in the list of origins.
+	Origin uint32 `protobuf:"varint,4,opt,name=origin,proto3" json:"origin,omitempty"`
+	// The call that wrote them; missing if it is not known.
+	Call          *BlameCall `protobuf:"bytes,5,opt,name=call,proto3" json:"call,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BlameRange) Reset() {
+	*x = BlameRange{}
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BlameRange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BlameRange) ProtoMessage() {}
+
+func (x *BlameRange) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BlameRange.ProtoReflect.Descriptor instead.
+func (*BlameRange) Descriptor() ([]byte, []int) {
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *BlameRange) GetLine() uint32 {
+	if x != nil {
+		return x.Line
+	}
+	return 0
+}
+
+func (x *BlameRange) GetLines() uint32 {
+	if x != nil {
+		return x.Lines
+	}
+	return 0
+}
+
+func (x *BlameRange) GetThen() uint32 {
+	if x != nil {
+		return x.Then
+	}
+	return 0
+}
+
+func (x *BlameRange) GetOrigin() uint32 {
+	if x != nil {
+		return x.Origin
+	}
+	return 0
+}
+
+func (x *BlameRange) GetCall() *BlameCall {
+	if x != nil {
+		return x.Call
+	}
+	return nil
+}
+
+type BlameCall struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Counts the calls of the turn, from 1.
+	Number uint32 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Id     string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Tool   string `protobuf:"bytes,3,opt,name=tool,proto3" json:"tool,omitempty"`
+	// What a shell ran.
+	Command       string `protobuf:"bytes,4,opt,name=command,proto3" json:"command,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BlameCall) Reset() {
+	*x = BlameCall{}
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BlameCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BlameCall) ProtoMessage() {}
+
+func (x *BlameCall) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BlameCall.ProtoReflect.Descriptor instead.
+func (*BlameCall) Descriptor() ([]byte, []int) {
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *BlameCall) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *BlameCall) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *BlameCall) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
+func (x *BlameCall) GetCommand() string {
+	if x != nil {
+		return x.Command
+	}
+	return ""
+}
+
+// BlameOrigin is a change that lines began with.
+type BlameOrigin struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent, you, several or unknown.
+	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Why it is unknown: before-the-first-checkpoint, forgotten, not-captured or merged.
+	Why string `protobuf:"bytes,2,opt,name=why,proto3" json:"why,omitempty"`
+	// The checkpoint that saw the change first, with its name, such as "c7", and its place in
+	// the history, such as "before turn 1"; empty if none has it yet.
+	Checkpoint string `protobuf:"bytes,3,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	Name       string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	Place      string `protobuf:"bytes,5,opt,name=place,proto3" json:"place,omitempty"`
+	TimeMs     int64  `protobuf:"varint,6,opt,name=time_ms,json=timeMs,proto3" json:"time_ms,omitempty"`
+	// The name of the file then.
+	Path string `protobuf:"bytes,7,opt,name=path,proto3" json:"path,omitempty"`
+	// It was there at the oldest checkpoint that is kept.
+	First bool `protobuf:"varint,8,opt,name=first,proto3" json:"first,omitempty"`
+	// Who wrote it, where kind is agent.
+	Conversation string `protobuf:"bytes,9,opt,name=conversation,proto3" json:"conversation,omitempty"`
+	Turn         uint32 `protobuf:"varint,10,opt,name=turn,proto3" json:"turn,omitempty"`
+	MessageId    string `protobuf:"bytes,11,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
+	Agent        string `protobuf:"bytes,12,opt,name=agent,proto3" json:"agent,omitempty"`
+	Model        string `protobuf:"bytes,13,opt,name=model,proto3" json:"model,omitempty"`
+	// The beginning of what the turn was asked for.
+	Prompt string `protobuf:"bytes,14,opt,name=prompt,proto3" json:"prompt,omitempty"`
+	// The tool after which the checkpoint was made, or empty.
+	Tool string `protobuf:"bytes,15,opt,name=tool,proto3" json:"tool,omitempty"`
+	// The conversations of which one wrote it, where kind is several.
+	Among         []string `protobuf:"bytes,16,rep,name=among,proto3" json:"among,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BlameOrigin) Reset() {
+	*x = BlameOrigin{}
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BlameOrigin) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BlameOrigin) ProtoMessage() {}
+
+func (x *BlameOrigin) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BlameOrigin.ProtoReflect.Descriptor instead.
+func (*BlameOrigin) Descriptor() ([]byte, []int) {
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *BlameOrigin) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *BlameOrigin) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *BlameOrigin) GetCheckpoint() string {
+	if x != nil {
+		return x.Checkpoint
+	}
+	return ""
+}
+
+func (x *BlameOrigin) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *BlameOrigin) GetPlace() string {
+	if x != nil {
+		return x.Place
+	}
+	return ""
+}
+
+func (x *BlameOrigin) GetTimeMs() int64 {
+	if x != nil {
+		return x.TimeMs
+	}
+	return 0
+}
+
+func (x *BlameOrigin) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *BlameOrigin) GetFirst() bool {
+	if x != nil {
+		return x.First
+	}
+	return false
+}
+
+func (x *BlameOrigin) GetConversation() string {
+	if x != nil {
+		return x.Conversation
+	}
+	return ""
+}
+
+func (x *BlameOrigin) GetTurn() uint32 {
+	if x != nil {
+		return x.Turn
+	}
+	return 0
+}
+
+func (x *BlameOrigin) GetMessageId() string {
+	if x != nil {
+		return x.MessageId
+	}
+	return ""
+}
+
+func (x *BlameOrigin) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *BlameOrigin) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *BlameOrigin) GetPrompt() string {
+	if x != nil {
+		return x.Prompt
+	}
+	return ""
+}
+
+func (x *BlameOrigin) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
+func (x *BlameOrigin) GetAmong() []string {
+	if x != nil {
+		return x.Among
+	}
+	return nil
+}
+
 type DiffRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	From  string                 `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
@@ -1226,7 +1702,7 @@ type DiffRequest struct {
 
 func (x *DiffRequest) Reset() {
 	*x = DiffRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[15]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1238,7 +1714,7 @@ func (x *DiffRequest) String() string {
 func (*DiffRequest) ProtoMessage() {}
 
 func (x *DiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[15]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1251,7 +1727,7 @@ func (x *DiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRequest.ProtoReflect.Descriptor instead.
 func (*DiffRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{15}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DiffRequest) GetFrom() string {
@@ -1320,7 +1796,7 @@ type FileDiff struct {
 
 func (x *FileDiff) Reset() {
 	*x = FileDiff{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[16]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1332,7 +1808,7 @@ func (x *FileDiff) String() string {
 func (*FileDiff) ProtoMessage() {}
 
 func (x *FileDiff) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[16]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1345,7 +1821,7 @@ func (x *FileDiff) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileDiff.ProtoReflect.Descriptor instead.
 func (*FileDiff) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{16}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *FileDiff) GetPath() string {
@@ -1415,7 +1891,7 @@ type DiffHunk struct {
 
 func (x *DiffHunk) Reset() {
 	*x = DiffHunk{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[17]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1427,7 +1903,7 @@ func (x *DiffHunk) String() string {
 func (*DiffHunk) ProtoMessage() {}
 
 func (x *DiffHunk) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[17]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1440,7 +1916,7 @@ func (x *DiffHunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffHunk.ProtoReflect.Descriptor instead.
 func (*DiffHunk) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{17}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DiffHunk) GetFromLine() uint32 {
@@ -1477,7 +1953,7 @@ type DiffLine struct {
 
 func (x *DiffLine) Reset() {
 	*x = DiffLine{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[18]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1489,7 +1965,7 @@ func (x *DiffLine) String() string {
 func (*DiffLine) ProtoMessage() {}
 
 func (x *DiffLine) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[18]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1502,7 +1978,7 @@ func (x *DiffLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffLine.ProtoReflect.Descriptor instead.
 func (*DiffLine) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{18}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DiffLine) GetOp() string {
@@ -1537,7 +2013,7 @@ type DiffResponse struct {
 
 func (x *DiffResponse) Reset() {
 	*x = DiffResponse{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[19]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1549,7 +2025,7 @@ func (x *DiffResponse) String() string {
 func (*DiffResponse) ProtoMessage() {}
 
 func (x *DiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[19]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1562,7 +2038,7 @@ func (x *DiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffResponse.ProtoReflect.Descriptor instead.
 func (*DiffResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{19}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *DiffResponse) GetFiles() []*FileDiff {
@@ -1611,7 +2087,7 @@ type PlanRewindRequest struct {
 
 func (x *PlanRewindRequest) Reset() {
 	*x = PlanRewindRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[20]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1623,7 +2099,7 @@ func (x *PlanRewindRequest) String() string {
 func (*PlanRewindRequest) ProtoMessage() {}
 
 func (x *PlanRewindRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[20]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1636,7 +2112,7 @@ func (x *PlanRewindRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanRewindRequest.ProtoReflect.Descriptor instead.
 func (*PlanRewindRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{20}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PlanRewindRequest) GetRef() string {
@@ -1729,7 +2205,7 @@ type RestoreLines struct {
 
 func (x *RestoreLines) Reset() {
 	*x = RestoreLines{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[21]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1741,7 +2217,7 @@ func (x *RestoreLines) String() string {
 func (*RestoreLines) ProtoMessage() {}
 
 func (x *RestoreLines) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[21]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1754,7 +2230,7 @@ func (x *RestoreLines) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreLines.ProtoReflect.Descriptor instead.
 func (*RestoreLines) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{21}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RestoreLines) GetPath() string {
@@ -1793,7 +2269,7 @@ type LineRange struct {
 
 func (x *LineRange) Reset() {
 	*x = LineRange{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[22]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1805,7 +2281,7 @@ func (x *LineRange) String() string {
 func (*LineRange) ProtoMessage() {}
 
 func (x *LineRange) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[22]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1818,7 +2294,7 @@ func (x *LineRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LineRange.ProtoReflect.Descriptor instead.
 func (*LineRange) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{22}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *LineRange) GetLine() uint32 {
@@ -1880,7 +2356,7 @@ type PlannedFile struct {
 
 func (x *PlannedFile) Reset() {
 	*x = PlannedFile{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[23]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1892,7 +2368,7 @@ func (x *PlannedFile) String() string {
 func (*PlannedFile) ProtoMessage() {}
 
 func (x *PlannedFile) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[23]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1905,7 +2381,7 @@ func (x *PlannedFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlannedFile.ProtoReflect.Descriptor instead.
 func (*PlannedFile) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{23}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PlannedFile) GetPath() string {
@@ -2024,7 +2500,7 @@ type PlanRewindResponse struct {
 
 func (x *PlanRewindResponse) Reset() {
 	*x = PlanRewindResponse{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[24]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2036,7 +2512,7 @@ func (x *PlanRewindResponse) String() string {
 func (*PlanRewindResponse) ProtoMessage() {}
 
 func (x *PlanRewindResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[24]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2049,7 +2525,7 @@ func (x *PlanRewindResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanRewindResponse.ProtoReflect.Descriptor instead.
 func (*PlanRewindResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{24}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *PlanRewindResponse) GetPlanToken() string {
@@ -2139,7 +2615,7 @@ type AtWork struct {
 
 func (x *AtWork) Reset() {
 	*x = AtWork{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[25]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2151,7 +2627,7 @@ func (x *AtWork) String() string {
 func (*AtWork) ProtoMessage() {}
 
 func (x *AtWork) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[25]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2164,7 +2640,7 @@ func (x *AtWork) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AtWork.ProtoReflect.Descriptor instead.
 func (*AtWork) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{25}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *AtWork) GetConversation() string {
@@ -2212,7 +2688,7 @@ type AtWorkProcess struct {
 
 func (x *AtWorkProcess) Reset() {
 	*x = AtWorkProcess{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[26]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2224,7 +2700,7 @@ func (x *AtWorkProcess) String() string {
 func (*AtWorkProcess) ProtoMessage() {}
 
 func (x *AtWorkProcess) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[26]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2237,7 +2713,7 @@ func (x *AtWorkProcess) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AtWorkProcess.ProtoReflect.Descriptor instead.
 func (*AtWorkProcess) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{26}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *AtWorkProcess) GetPid() uint32 {
@@ -2267,7 +2743,7 @@ type RewindRequest struct {
 
 func (x *RewindRequest) Reset() {
 	*x = RewindRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[27]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2279,7 +2755,7 @@ func (x *RewindRequest) String() string {
 func (*RewindRequest) ProtoMessage() {}
 
 func (x *RewindRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[27]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2292,7 +2768,7 @@ func (x *RewindRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RewindRequest.ProtoReflect.Descriptor instead.
 func (*RewindRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{27}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RewindRequest) GetPlan() *PlanRewindRequest {
@@ -2330,7 +2806,7 @@ type RewindResponse struct {
 
 func (x *RewindResponse) Reset() {
 	*x = RewindResponse{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[28]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2342,7 +2818,7 @@ func (x *RewindResponse) String() string {
 func (*RewindResponse) ProtoMessage() {}
 
 func (x *RewindResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[28]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2355,7 +2831,7 @@ func (x *RewindResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RewindResponse.ProtoReflect.Descriptor instead.
 func (*RewindResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{28}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RewindResponse) GetOperation() string {
@@ -2404,7 +2880,7 @@ type UndoRequest struct {
 
 func (x *UndoRequest) Reset() {
 	*x = UndoRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[29]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2416,7 +2892,7 @@ func (x *UndoRequest) String() string {
 func (*UndoRequest) ProtoMessage() {}
 
 func (x *UndoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[29]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2429,7 +2905,7 @@ func (x *UndoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoRequest.ProtoReflect.Descriptor instead.
 func (*UndoRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{29}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *UndoRequest) GetWorkspace() string {
@@ -2457,7 +2933,7 @@ type RedoRequest struct {
 
 func (x *RedoRequest) Reset() {
 	*x = RedoRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[30]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2469,7 +2945,7 @@ func (x *RedoRequest) String() string {
 func (*RedoRequest) ProtoMessage() {}
 
 func (x *RedoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[30]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2482,7 +2958,7 @@ func (x *RedoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedoRequest.ProtoReflect.Descriptor instead.
 func (*RedoRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{30}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *RedoRequest) GetWorkspace() string {
@@ -2509,7 +2985,7 @@ type OperationsRequest struct {
 
 func (x *OperationsRequest) Reset() {
 	*x = OperationsRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[31]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2521,7 +2997,7 @@ func (x *OperationsRequest) String() string {
 func (*OperationsRequest) ProtoMessage() {}
 
 func (x *OperationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[31]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2534,7 +3010,7 @@ func (x *OperationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperationsRequest.ProtoReflect.Descriptor instead.
 func (*OperationsRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{31}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *OperationsRequest) GetWorkspace() string {
@@ -2569,7 +3045,7 @@ type Operation struct {
 
 func (x *Operation) Reset() {
 	*x = Operation{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[32]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2581,7 +3057,7 @@ func (x *Operation) String() string {
 func (*Operation) ProtoMessage() {}
 
 func (x *Operation) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[32]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2594,7 +3070,7 @@ func (x *Operation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Operation.ProtoReflect.Descriptor instead.
 func (*Operation) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{32}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Operation) GetId() string {
@@ -2677,7 +3153,7 @@ type OperationsResponse struct {
 
 func (x *OperationsResponse) Reset() {
 	*x = OperationsResponse{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[33]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2689,7 +3165,7 @@ func (x *OperationsResponse) String() string {
 func (*OperationsResponse) ProtoMessage() {}
 
 func (x *OperationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[33]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2702,7 +3178,7 @@ func (x *OperationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperationsResponse.ProtoReflect.Descriptor instead.
 func (*OperationsResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{33}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *OperationsResponse) GetOperations() []*Operation {
@@ -2732,7 +3208,7 @@ type PinRequest struct {
 
 func (x *PinRequest) Reset() {
 	*x = PinRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[34]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2744,7 +3220,7 @@ func (x *PinRequest) String() string {
 func (*PinRequest) ProtoMessage() {}
 
 func (x *PinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[34]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2757,7 +3233,7 @@ func (x *PinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PinRequest.ProtoReflect.Descriptor instead.
 func (*PinRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{34}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *PinRequest) GetName() string {
@@ -2796,7 +3272,7 @@ type PinResponse struct {
 
 func (x *PinResponse) Reset() {
 	*x = PinResponse{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[35]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2808,7 +3284,7 @@ func (x *PinResponse) String() string {
 func (*PinResponse) ProtoMessage() {}
 
 func (x *PinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[35]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2821,7 +3297,7 @@ func (x *PinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PinResponse.ProtoReflect.Descriptor instead.
 func (*PinResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{35}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{40}
 }
 
 type UnpinRequest struct {
@@ -2835,7 +3311,7 @@ type UnpinRequest struct {
 
 func (x *UnpinRequest) Reset() {
 	*x = UnpinRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[36]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2847,7 +3323,7 @@ func (x *UnpinRequest) String() string {
 func (*UnpinRequest) ProtoMessage() {}
 
 func (x *UnpinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[36]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2860,7 +3336,7 @@ func (x *UnpinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpinRequest.ProtoReflect.Descriptor instead.
 func (*UnpinRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{36}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *UnpinRequest) GetName() string {
@@ -2885,7 +3361,7 @@ type UnpinResponse struct {
 
 func (x *UnpinResponse) Reset() {
 	*x = UnpinResponse{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[37]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2897,7 +3373,7 @@ func (x *UnpinResponse) String() string {
 func (*UnpinResponse) ProtoMessage() {}
 
 func (x *UnpinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[37]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2910,7 +3386,7 @@ func (x *UnpinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpinResponse.ProtoReflect.Descriptor instead.
 func (*UnpinResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{37}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{42}
 }
 
 type ListPinsRequest struct {
@@ -2921,7 +3397,7 @@ type ListPinsRequest struct {
 
 func (x *ListPinsRequest) Reset() {
 	*x = ListPinsRequest{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[38]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2933,7 +3409,7 @@ func (x *ListPinsRequest) String() string {
 func (*ListPinsRequest) ProtoMessage() {}
 
 func (x *ListPinsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[38]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2946,7 +3422,7 @@ func (x *ListPinsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPinsRequest.ProtoReflect.Descriptor instead.
 func (*ListPinsRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{38}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{43}
 }
 
 type PinInfo struct {
@@ -2965,7 +3441,7 @@ type PinInfo struct {
 
 func (x *PinInfo) Reset() {
 	*x = PinInfo{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[39]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2977,7 +3453,7 @@ func (x *PinInfo) String() string {
 func (*PinInfo) ProtoMessage() {}
 
 func (x *PinInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[39]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2990,7 +3466,7 @@ func (x *PinInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PinInfo.ProtoReflect.Descriptor instead.
 func (*PinInfo) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{39}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PinInfo) GetName() string {
@@ -3044,7 +3520,7 @@ type ListPinsResponse struct {
 
 func (x *ListPinsResponse) Reset() {
 	*x = ListPinsResponse{}
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[40]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3056,7 +3532,7 @@ func (x *ListPinsResponse) String() string {
 func (*ListPinsResponse) ProtoMessage() {}
 
 func (x *ListPinsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[40]
+	mi := &file_stet_v1_checkpoint_service_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3069,7 +3545,7 @@ func (x *ListPinsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPinsResponse.ProtoReflect.Descriptor instead.
 func (*ListPinsResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{40}
+	return file_stet_v1_checkpoint_service_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListPinsResponse) GetPins() []*PinInfo {
@@ -3194,7 +3670,51 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\acontent\x18\x02 \x01(\fR\acontent\x12\x16\n" +
 	"\x06binary\x18\x03 \x01(\bR\x06binary\x12\x1c\n" +
 	"\ttruncated\x18\x04 \x01(\bR\ttruncated\x12\x12\n" +
-	"\x04html\x18\x05 \x01(\tR\x04html\"\xbc\x01\n" +
+	"\x04html\x18\x05 \x01(\tR\x04html\"v\n" +
+	"\fBlameRequest\x12\x10\n" +
+	"\x03ref\x18\x01 \x01(\tR\x03ref\x12\x1c\n" +
+	"\tworkspace\x18\x02 \x01(\tR\tworkspace\x12\"\n" +
+	"\fconversation\x18\x03 \x01(\tR\fconversation\x12\x12\n" +
+	"\x04path\x18\x04 \x01(\tR\x04path\"\xd7\x01\n" +
+	"\rBlameResponse\x12+\n" +
+	"\x06ranges\x18\x01 \x03(\v2\x13.stet.v1.BlameRangeR\x06ranges\x12.\n" +
+	"\aorigins\x18\x02 \x03(\v2\x14.stet.v1.BlameOriginR\aorigins\x12\x1c\n" +
+	"\tforgotten\x18\x03 \x01(\x04R\tforgotten\x12-\n" +
+	"\adamaged\x18\x04 \x03(\v2\x13.stet.v1.UnreadableR\adamaged\x12\x1c\n" +
+	"\ttruncated\x18\x05 \x01(\bR\ttruncated\"\x8a\x01\n" +
+	"\n" +
+	"BlameRange\x12\x12\n" +
+	"\x04line\x18\x01 \x01(\rR\x04line\x12\x14\n" +
+	"\x05lines\x18\x02 \x01(\rR\x05lines\x12\x12\n" +
+	"\x04then\x18\x03 \x01(\rR\x04then\x12\x16\n" +
+	"\x06origin\x18\x04 \x01(\rR\x06origin\x12&\n" +
+	"\x04call\x18\x05 \x01(\v2\x12.stet.v1.BlameCallR\x04call\"a\n" +
+	"\tBlameCall\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\rR\x06number\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x12\n" +
+	"\x04tool\x18\x03 \x01(\tR\x04tool\x12\x18\n" +
+	"\acommand\x18\x04 \x01(\tR\acommand\"\x85\x03\n" +
+	"\vBlameOrigin\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x10\n" +
+	"\x03why\x18\x02 \x01(\tR\x03why\x12\x1e\n" +
+	"\n" +
+	"checkpoint\x18\x03 \x01(\tR\n" +
+	"checkpoint\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x12\x14\n" +
+	"\x05place\x18\x05 \x01(\tR\x05place\x12\x17\n" +
+	"\atime_ms\x18\x06 \x01(\x03R\x06timeMs\x12\x12\n" +
+	"\x04path\x18\a \x01(\tR\x04path\x12\x14\n" +
+	"\x05first\x18\b \x01(\bR\x05first\x12\"\n" +
+	"\fconversation\x18\t \x01(\tR\fconversation\x12\x12\n" +
+	"\x04turn\x18\n" +
+	" \x01(\rR\x04turn\x12\x1d\n" +
+	"\n" +
+	"message_id\x18\v \x01(\tR\tmessageId\x12\x14\n" +
+	"\x05agent\x18\f \x01(\tR\x05agent\x12\x14\n" +
+	"\x05model\x18\r \x01(\tR\x05model\x12\x16\n" +
+	"\x06prompt\x18\x0e \x01(\tR\x06prompt\x12\x12\n" +
+	"\x04tool\x18\x0f \x01(\tR\x04tool\x12\x14\n" +
+	"\x05among\x18\x10 \x03(\tR\x05among\"\xbc\x01\n" +
 	"\vDiffRequest\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\x12\x1c\n" +
@@ -3349,14 +3869,15 @@ const file_stet_v1_checkpoint_service_proto_rawDesc = "" +
 	"\tworkspace\x18\x05 \x01(\tR\tworkspace\x12'\n" +
 	"\x0fcheckpoint_name\x18\x06 \x01(\tR\x0echeckpointName\"8\n" +
 	"\x10ListPinsResponse\x12$\n" +
-	"\x04pins\x18\x01 \x03(\v2\x10.stet.v1.PinInfoR\x04pins2\xc2\a\n" +
+	"\x04pins\x18\x01 \x03(\v2\x10.stet.v1.PinInfoR\x04pins2\xff\a\n" +
 	"\x11CheckpointService\x12M\n" +
 	"\x06Create\x12 .stet.v1.CreateCheckpointRequest\x1a!.stet.v1.CreateCheckpointResponse\x12N\n" +
 	"\x04List\x12\x1f.stet.v1.ListCheckpointsRequest\x1a .stet.v1.ListCheckpointsResponse\"\x03\x90\x02\x01\x12I\n" +
 	"\x03Get\x12\x1d.stet.v1.GetCheckpointRequest\x1a\x1e.stet.v1.GetCheckpointResponse\"\x03\x90\x02\x01\x12O\n" +
 	"\x05Files\x12\x1f.stet.v1.CheckpointFilesRequest\x1a .stet.v1.CheckpointFilesResponse\"\x03\x90\x02\x01\x12L\n" +
 	"\x04File\x12\x1e.stet.v1.CheckpointFileRequest\x1a\x1f.stet.v1.CheckpointFileResponse\"\x03\x90\x02\x01\x128\n" +
-	"\x04Diff\x12\x14.stet.v1.DiffRequest\x1a\x15.stet.v1.DiffResponse\"\x03\x90\x02\x01\x12E\n" +
+	"\x04Diff\x12\x14.stet.v1.DiffRequest\x1a\x15.stet.v1.DiffResponse\"\x03\x90\x02\x01\x12;\n" +
+	"\x05Blame\x12\x15.stet.v1.BlameRequest\x1a\x16.stet.v1.BlameResponse\"\x03\x90\x02\x01\x12E\n" +
 	"\n" +
 	"PlanRewind\x12\x1a.stet.v1.PlanRewindRequest\x1a\x1b.stet.v1.PlanRewindResponse\x129\n" +
 	"\x06Rewind\x12\x16.stet.v1.RewindRequest\x1a\x17.stet.v1.RewindResponse\x125\n" +
@@ -3380,7 +3901,7 @@ func file_stet_v1_checkpoint_service_proto_rawDescGZIP() []byte {
 	return file_stet_v1_checkpoint_service_proto_rawDescData
 }
 
-var file_stet_v1_checkpoint_service_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_stet_v1_checkpoint_service_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_stet_v1_checkpoint_service_proto_goTypes = []any{
 	(*Checkpoint)(nil),               // 0: stet.v1.Checkpoint
 	(*SkippedFile)(nil),              // 1: stet.v1.SkippedFile
@@ -3397,101 +3918,112 @@ var file_stet_v1_checkpoint_service_proto_goTypes = []any{
 	(*CheckpointFilesResponse)(nil),  // 12: stet.v1.CheckpointFilesResponse
 	(*CheckpointFileRequest)(nil),    // 13: stet.v1.CheckpointFileRequest
 	(*CheckpointFileResponse)(nil),   // 14: stet.v1.CheckpointFileResponse
-	(*DiffRequest)(nil),              // 15: stet.v1.DiffRequest
-	(*FileDiff)(nil),                 // 16: stet.v1.FileDiff
-	(*DiffHunk)(nil),                 // 17: stet.v1.DiffHunk
-	(*DiffLine)(nil),                 // 18: stet.v1.DiffLine
-	(*DiffResponse)(nil),             // 19: stet.v1.DiffResponse
-	(*PlanRewindRequest)(nil),        // 20: stet.v1.PlanRewindRequest
-	(*RestoreLines)(nil),             // 21: stet.v1.RestoreLines
-	(*LineRange)(nil),                // 22: stet.v1.LineRange
-	(*PlannedFile)(nil),              // 23: stet.v1.PlannedFile
-	(*PlanRewindResponse)(nil),       // 24: stet.v1.PlanRewindResponse
-	(*AtWork)(nil),                   // 25: stet.v1.AtWork
-	(*AtWorkProcess)(nil),            // 26: stet.v1.AtWorkProcess
-	(*RewindRequest)(nil),            // 27: stet.v1.RewindRequest
-	(*RewindResponse)(nil),           // 28: stet.v1.RewindResponse
-	(*UndoRequest)(nil),              // 29: stet.v1.UndoRequest
-	(*RedoRequest)(nil),              // 30: stet.v1.RedoRequest
-	(*OperationsRequest)(nil),        // 31: stet.v1.OperationsRequest
-	(*Operation)(nil),                // 32: stet.v1.Operation
-	(*OperationsResponse)(nil),       // 33: stet.v1.OperationsResponse
-	(*PinRequest)(nil),               // 34: stet.v1.PinRequest
-	(*PinResponse)(nil),              // 35: stet.v1.PinResponse
-	(*UnpinRequest)(nil),             // 36: stet.v1.UnpinRequest
-	(*UnpinResponse)(nil),            // 37: stet.v1.UnpinResponse
-	(*ListPinsRequest)(nil),          // 38: stet.v1.ListPinsRequest
-	(*PinInfo)(nil),                  // 39: stet.v1.PinInfo
-	(*ListPinsResponse)(nil),         // 40: stet.v1.ListPinsResponse
-	nil,                              // 41: stet.v1.PlanRewindRequest.ChoicesEntry
-	(Side)(0),                        // 42: stet.v1.Side
-	(*Page)(nil),                     // 43: stet.v1.Page
-	(*Unreadable)(nil),               // 44: stet.v1.Unreadable
+	(*BlameRequest)(nil),             // 15: stet.v1.BlameRequest
+	(*BlameResponse)(nil),            // 16: stet.v1.BlameResponse
+	(*BlameRange)(nil),               // 17: stet.v1.BlameRange
+	(*BlameCall)(nil),                // 18: stet.v1.BlameCall
+	(*BlameOrigin)(nil),              // 19: stet.v1.BlameOrigin
+	(*DiffRequest)(nil),              // 20: stet.v1.DiffRequest
+	(*FileDiff)(nil),                 // 21: stet.v1.FileDiff
+	(*DiffHunk)(nil),                 // 22: stet.v1.DiffHunk
+	(*DiffLine)(nil),                 // 23: stet.v1.DiffLine
+	(*DiffResponse)(nil),             // 24: stet.v1.DiffResponse
+	(*PlanRewindRequest)(nil),        // 25: stet.v1.PlanRewindRequest
+	(*RestoreLines)(nil),             // 26: stet.v1.RestoreLines
+	(*LineRange)(nil),                // 27: stet.v1.LineRange
+	(*PlannedFile)(nil),              // 28: stet.v1.PlannedFile
+	(*PlanRewindResponse)(nil),       // 29: stet.v1.PlanRewindResponse
+	(*AtWork)(nil),                   // 30: stet.v1.AtWork
+	(*AtWorkProcess)(nil),            // 31: stet.v1.AtWorkProcess
+	(*RewindRequest)(nil),            // 32: stet.v1.RewindRequest
+	(*RewindResponse)(nil),           // 33: stet.v1.RewindResponse
+	(*UndoRequest)(nil),              // 34: stet.v1.UndoRequest
+	(*RedoRequest)(nil),              // 35: stet.v1.RedoRequest
+	(*OperationsRequest)(nil),        // 36: stet.v1.OperationsRequest
+	(*Operation)(nil),                // 37: stet.v1.Operation
+	(*OperationsResponse)(nil),       // 38: stet.v1.OperationsResponse
+	(*PinRequest)(nil),               // 39: stet.v1.PinRequest
+	(*PinResponse)(nil),              // 40: stet.v1.PinResponse
+	(*UnpinRequest)(nil),             // 41: stet.v1.UnpinRequest
+	(*UnpinResponse)(nil),            // 42: stet.v1.UnpinResponse
+	(*ListPinsRequest)(nil),          // 43: stet.v1.ListPinsRequest
+	(*PinInfo)(nil),                  // 44: stet.v1.PinInfo
+	(*ListPinsResponse)(nil),         // 45: stet.v1.ListPinsResponse
+	nil,                              // 46: stet.v1.PlanRewindRequest.ChoicesEntry
+	(Side)(0),                        // 47: stet.v1.Side
+	(*Page)(nil),                     // 48: stet.v1.Page
+	(*Unreadable)(nil),               // 49: stet.v1.Unreadable
 }
 var file_stet_v1_checkpoint_service_proto_depIdxs = []int32{
-	42, // 0: stet.v1.Checkpoint.side:type_name -> stet.v1.Side
+	47, // 0: stet.v1.Checkpoint.side:type_name -> stet.v1.Side
 	1,  // 1: stet.v1.Checkpoint.not_captured:type_name -> stet.v1.SkippedFile
 	3,  // 2: stet.v1.NotKept.examples:type_name -> stet.v1.NotKeptFile
-	42, // 3: stet.v1.CreateCheckpointRequest.side:type_name -> stet.v1.Side
+	47, // 3: stet.v1.CreateCheckpointRequest.side:type_name -> stet.v1.Side
 	0,  // 4: stet.v1.CreateCheckpointResponse.checkpoint:type_name -> stet.v1.Checkpoint
 	2,  // 5: stet.v1.CreateCheckpointResponse.not_kept:type_name -> stet.v1.NotKept
-	43, // 6: stet.v1.ListCheckpointsRequest.page:type_name -> stet.v1.Page
+	48, // 6: stet.v1.ListCheckpointsRequest.page:type_name -> stet.v1.Page
 	0,  // 7: stet.v1.ListCheckpointsResponse.checkpoints:type_name -> stet.v1.Checkpoint
-	44, // 8: stet.v1.ListCheckpointsResponse.damaged:type_name -> stet.v1.Unreadable
+	49, // 8: stet.v1.ListCheckpointsResponse.damaged:type_name -> stet.v1.Unreadable
 	0,  // 9: stet.v1.GetCheckpointResponse.checkpoint:type_name -> stet.v1.Checkpoint
 	11, // 10: stet.v1.CheckpointFilesResponse.files:type_name -> stet.v1.CheckpointFile
 	11, // 11: stet.v1.CheckpointFileResponse.file:type_name -> stet.v1.CheckpointFile
-	17, // 12: stet.v1.FileDiff.hunks:type_name -> stet.v1.DiffHunk
-	18, // 13: stet.v1.DiffHunk.lines:type_name -> stet.v1.DiffLine
-	16, // 14: stet.v1.DiffResponse.files:type_name -> stet.v1.FileDiff
-	41, // 15: stet.v1.PlanRewindRequest.choices:type_name -> stet.v1.PlanRewindRequest.ChoicesEntry
-	21, // 16: stet.v1.PlanRewindRequest.lines:type_name -> stet.v1.RestoreLines
-	22, // 17: stet.v1.RestoreLines.ranges:type_name -> stet.v1.LineRange
-	17, // 18: stet.v1.PlannedFile.merge:type_name -> stet.v1.DiffHunk
-	0,  // 19: stet.v1.PlanRewindResponse.to:type_name -> stet.v1.Checkpoint
-	23, // 20: stet.v1.PlanRewindResponse.files:type_name -> stet.v1.PlannedFile
-	1,  // 21: stet.v1.PlanRewindResponse.not_captured:type_name -> stet.v1.SkippedFile
-	2,  // 22: stet.v1.PlanRewindResponse.not_kept:type_name -> stet.v1.NotKept
-	25, // 23: stet.v1.PlanRewindResponse.at_work:type_name -> stet.v1.AtWork
-	26, // 24: stet.v1.AtWork.processes:type_name -> stet.v1.AtWorkProcess
-	20, // 25: stet.v1.RewindRequest.plan:type_name -> stet.v1.PlanRewindRequest
-	23, // 26: stet.v1.RewindResponse.left:type_name -> stet.v1.PlannedFile
-	43, // 27: stet.v1.OperationsRequest.page:type_name -> stet.v1.Page
-	32, // 28: stet.v1.OperationsResponse.operations:type_name -> stet.v1.Operation
-	39, // 29: stet.v1.ListPinsResponse.pins:type_name -> stet.v1.PinInfo
-	4,  // 30: stet.v1.CheckpointService.Create:input_type -> stet.v1.CreateCheckpointRequest
-	6,  // 31: stet.v1.CheckpointService.List:input_type -> stet.v1.ListCheckpointsRequest
-	8,  // 32: stet.v1.CheckpointService.Get:input_type -> stet.v1.GetCheckpointRequest
-	10, // 33: stet.v1.CheckpointService.Files:input_type -> stet.v1.CheckpointFilesRequest
-	13, // 34: stet.v1.CheckpointService.File:input_type -> stet.v1.CheckpointFileRequest
-	15, // 35: stet.v1.CheckpointService.Diff:input_type -> stet.v1.DiffRequest
-	20, // 36: stet.v1.CheckpointService.PlanRewind:input_type -> stet.v1.PlanRewindRequest
-	27, // 37: stet.v1.CheckpointService.Rewind:input_type -> stet.v1.RewindRequest
-	29, // 38: stet.v1.CheckpointService.Undo:input_type -> stet.v1.UndoRequest
-	30, // 39: stet.v1.CheckpointService.Redo:input_type -> stet.v1.RedoRequest
-	31, // 40: stet.v1.CheckpointService.Operations:input_type -> stet.v1.OperationsRequest
-	34, // 41: stet.v1.CheckpointService.Pin:input_type -> stet.v1.PinRequest
-	36, // 42: stet.v1.CheckpointService.Unpin:input_type -> stet.v1.UnpinRequest
-	38, // 43: stet.v1.CheckpointService.ListPins:input_type -> stet.v1.ListPinsRequest
-	5,  // 44: stet.v1.CheckpointService.Create:output_type -> stet.v1.CreateCheckpointResponse
-	7,  // 45: stet.v1.CheckpointService.List:output_type -> stet.v1.ListCheckpointsResponse
-	9,  // 46: stet.v1.CheckpointService.Get:output_type -> stet.v1.GetCheckpointResponse
-	12, // 47: stet.v1.CheckpointService.Files:output_type -> stet.v1.CheckpointFilesResponse
-	14, // 48: stet.v1.CheckpointService.File:output_type -> stet.v1.CheckpointFileResponse
-	19, // 49: stet.v1.CheckpointService.Diff:output_type -> stet.v1.DiffResponse
-	24, // 50: stet.v1.CheckpointService.PlanRewind:output_type -> stet.v1.PlanRewindResponse
-	28, // 51: stet.v1.CheckpointService.Rewind:output_type -> stet.v1.RewindResponse
-	28, // 52: stet.v1.CheckpointService.Undo:output_type -> stet.v1.RewindResponse
-	28, // 53: stet.v1.CheckpointService.Redo:output_type -> stet.v1.RewindResponse
-	33, // 54: stet.v1.CheckpointService.Operations:output_type -> stet.v1.OperationsResponse
-	35, // 55: stet.v1.CheckpointService.Pin:output_type -> stet.v1.PinResponse
-	37, // 56: stet.v1.CheckpointService.Unpin:output_type -> stet.v1.UnpinResponse
-	40, // 57: stet.v1.CheckpointService.ListPins:output_type -> stet.v1.ListPinsResponse
-	44, // [44:58] is the sub-list for method output_type
-	30, // [30:44] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	17, // 12: stet.v1.BlameResponse.ranges:type_name -> stet.v1.BlameRange
+	19, // 13: stet.v1.BlameResponse.origins:type_name -> stet.v1.BlameOrigin
+	49, // 14: stet.v1.BlameResponse.damaged:type_name -> stet.v1.Unreadable
+	18, // 15: stet.v1.BlameRange.call:type_name -> stet.v1.BlameCall
+	22, // 16: stet.v1.FileDiff.hunks:type_name -> stet.v1.DiffHunk
+	23, // 17: stet.v1.DiffHunk.lines:type_name -> stet.v1.DiffLine
+	21, // 18: stet.v1.DiffResponse.files:type_name -> stet.v1.FileDiff
+	46, // 19: stet.v1.PlanRewindRequest.choices:type_name -> stet.v1.PlanRewindRequest.ChoicesEntry
+	26, // 20: stet.v1.PlanRewindRequest.lines:type_name -> stet.v1.RestoreLines
+	27, // 21: stet.v1.RestoreLines.ranges:type_name -> stet.v1.LineRange
+	22, // 22: stet.v1.PlannedFile.merge:type_name -> stet.v1.DiffHunk
+	0,  // 23: stet.v1.PlanRewindResponse.to:type_name -> stet.v1.Checkpoint
+	28, // 24: stet.v1.PlanRewindResponse.files:type_name -> stet.v1.PlannedFile
+	1,  // 25: stet.v1.PlanRewindResponse.not_captured:type_name -> stet.v1.SkippedFile
+	2,  // 26: stet.v1.PlanRewindResponse.not_kept:type_name -> stet.v1.NotKept
+	30, // 27: stet.v1.PlanRewindResponse.at_work:type_name -> stet.v1.AtWork
+	31, // 28: stet.v1.AtWork.processes:type_name -> stet.v1.AtWorkProcess
+	25, // 29: stet.v1.RewindRequest.plan:type_name -> stet.v1.PlanRewindRequest
+	28, // 30: stet.v1.RewindResponse.left:type_name -> stet.v1.PlannedFile
+	48, // 31: stet.v1.OperationsRequest.page:type_name -> stet.v1.Page
+	37, // 32: stet.v1.OperationsResponse.operations:type_name -> stet.v1.Operation
+	44, // 33: stet.v1.ListPinsResponse.pins:type_name -> stet.v1.PinInfo
+	4,  // 34: stet.v1.CheckpointService.Create:input_type -> stet.v1.CreateCheckpointRequest
+	6,  // 35: stet.v1.CheckpointService.List:input_type -> stet.v1.ListCheckpointsRequest
+	8,  // 36: stet.v1.CheckpointService.Get:input_type -> stet.v1.GetCheckpointRequest
+	10, // 37: stet.v1.CheckpointService.Files:input_type -> stet.v1.CheckpointFilesRequest
+	13, // 38: stet.v1.CheckpointService.File:input_type -> stet.v1.CheckpointFileRequest
+	20, // 39: stet.v1.CheckpointService.Diff:input_type -> stet.v1.DiffRequest
+	15, // 40: stet.v1.CheckpointService.Blame:input_type -> stet.v1.BlameRequest
+	25, // 41: stet.v1.CheckpointService.PlanRewind:input_type -> stet.v1.PlanRewindRequest
+	32, // 42: stet.v1.CheckpointService.Rewind:input_type -> stet.v1.RewindRequest
+	34, // 43: stet.v1.CheckpointService.Undo:input_type -> stet.v1.UndoRequest
+	35, // 44: stet.v1.CheckpointService.Redo:input_type -> stet.v1.RedoRequest
+	36, // 45: stet.v1.CheckpointService.Operations:input_type -> stet.v1.OperationsRequest
+	39, // 46: stet.v1.CheckpointService.Pin:input_type -> stet.v1.PinRequest
+	41, // 47: stet.v1.CheckpointService.Unpin:input_type -> stet.v1.UnpinRequest
+	43, // 48: stet.v1.CheckpointService.ListPins:input_type -> stet.v1.ListPinsRequest
+	5,  // 49: stet.v1.CheckpointService.Create:output_type -> stet.v1.CreateCheckpointResponse
+	7,  // 50: stet.v1.CheckpointService.List:output_type -> stet.v1.ListCheckpointsResponse
+	9,  // 51: stet.v1.CheckpointService.Get:output_type -> stet.v1.GetCheckpointResponse
+	12, // 52: stet.v1.CheckpointService.Files:output_type -> stet.v1.CheckpointFilesResponse
+	14, // 53: stet.v1.CheckpointService.File:output_type -> stet.v1.CheckpointFileResponse
+	24, // 54: stet.v1.CheckpointService.Diff:output_type -> stet.v1.DiffResponse
+	16, // 55: stet.v1.CheckpointService.Blame:output_type -> stet.v1.BlameResponse
+	29, // 56: stet.v1.CheckpointService.PlanRewind:output_type -> stet.v1.PlanRewindResponse
+	33, // 57: stet.v1.CheckpointService.Rewind:output_type -> stet.v1.RewindResponse
+	33, // 58: stet.v1.CheckpointService.Undo:output_type -> stet.v1.RewindResponse
+	33, // 59: stet.v1.CheckpointService.Redo:output_type -> stet.v1.RewindResponse
+	38, // 60: stet.v1.CheckpointService.Operations:output_type -> stet.v1.OperationsResponse
+	40, // 61: stet.v1.CheckpointService.Pin:output_type -> stet.v1.PinResponse
+	42, // 62: stet.v1.CheckpointService.Unpin:output_type -> stet.v1.UnpinResponse
+	45, // 63: stet.v1.CheckpointService.ListPins:output_type -> stet.v1.ListPinsResponse
+	49, // [49:64] is the sub-list for method output_type
+	34, // [34:49] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_stet_v1_checkpoint_service_proto_init() }
@@ -3506,7 +4038,7 @@ func file_stet_v1_checkpoint_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stet_v1_checkpoint_service_proto_rawDesc), len(file_stet_v1_checkpoint_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   42,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1344,6 +1344,294 @@ func (x *RemoteBacklog) GetError() string {
 	return ""
 }
 
+type AttemptsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The id of the try, such as x7k2m9.
+	Try           string `protobuf:"bytes,1,opt,name=try,proto3" json:"try,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AttemptsRequest) Reset() {
+	*x = AttemptsRequest{}
+	mi := &file_stet_v1_page_service_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AttemptsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AttemptsRequest) ProtoMessage() {}
+
+func (x *AttemptsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_page_service_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AttemptsRequest.ProtoReflect.Descriptor instead.
+func (*AttemptsRequest) Descriptor() ([]byte, []int) {
+	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *AttemptsRequest) GetTry() string {
+	if x != nil {
+		return x.Try
+	}
+	return ""
+}
+
+type AttemptsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Those that were removed are missing.
+	Attempts []*Attempt `protobuf:"bytes,1,rep,name=attempts,proto3" json:"attempts,omitempty"`
+	// The place in the list of the one with the highest score, or of the only one that
+	// succeeded; missing if that says nothing.
+	Best          *uint32 `protobuf:"varint,2,opt,name=best,proto3,oneof" json:"best,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AttemptsResponse) Reset() {
+	*x = AttemptsResponse{}
+	mi := &file_stet_v1_page_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AttemptsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AttemptsResponse) ProtoMessage() {}
+
+func (x *AttemptsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_page_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AttemptsResponse.ProtoReflect.Descriptor instead.
+func (*AttemptsResponse) Descriptor() ([]byte, []int) {
+	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *AttemptsResponse) GetAttempts() []*Attempt {
+	if x != nil {
+		return x.Attempts
+	}
+	return nil
+}
+
+func (x *AttemptsResponse) GetBest() uint32 {
+	if x != nil && x.Best != nil {
+		return *x.Best
+	}
+	return 0
+}
+
+// Attempt is one run of an agent in a copy of a workspace. Its id is that of its
+// conversation.
+type Attempt struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Id        string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Number    uint32                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	Workspace string                 `protobuf:"bytes,3,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	Command   string                 `protobuf:"bytes,4,opt,name=command,proto3" json:"command,omitempty"`
+	Agent     string                 `protobuf:"bytes,5,opt,name=agent,proto3" json:"agent,omitempty"`
+	BeganMs   int64                  `protobuf:"varint,6,opt,name=began_ms,json=beganMs,proto3" json:"began_ms,omitempty"`
+	// False while it runs, and after its process was killed. The result is not known then.
+	Ended    bool  `protobuf:"varint,7,opt,name=ended,proto3" json:"ended,omitempty"`
+	ExitCode int32 `protobuf:"varint,8,opt,name=exit_code,json=exitCode,proto3" json:"exit_code,omitempty"`
+	// Why it was ended, such as "time is over"; empty if it ended by itself.
+	End        string   `protobuf:"bytes,9,opt,name=end,proto3" json:"end,omitempty"`
+	Score      *float64 `protobuf:"fixed64,10,opt,name=score,proto3,oneof" json:"score,omitempty"`
+	DurationMs int64    `protobuf:"varint,11,opt,name=duration_ms,json=durationMs,proto3" json:"duration_ms,omitempty"`
+	// Compared with the files that it began with.
+	Files   uint32 `protobuf:"varint,12,opt,name=files,proto3" json:"files,omitempty"`
+	Added   uint32 `protobuf:"varint,13,opt,name=added,proto3" json:"added,omitempty"`
+	Removed uint32 `protobuf:"varint,14,opt,name=removed,proto3" json:"removed,omitempty"`
+	// The conversation with the words of a connected agent, or empty.
+	Words string `protobuf:"bytes,15,opt,name=words,proto3" json:"words,omitempty"`
+	// What the agent took, where its record says it.
+	Spent *Spent `protobuf:"bytes,16,opt,name=spent,proto3" json:"spent,omitempty"`
+	// The first and the last checkpoint of the branch; empty if they are no longer kept.
+	Base          string `protobuf:"bytes,17,opt,name=base,proto3" json:"base,omitempty"`
+	Last          string `protobuf:"bytes,18,opt,name=last,proto3" json:"last,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Attempt) Reset() {
+	*x = Attempt{}
+	mi := &file_stet_v1_page_service_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Attempt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Attempt) ProtoMessage() {}
+
+func (x *Attempt) ProtoReflect() protoreflect.Message {
+	mi := &file_stet_v1_page_service_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
+func (*Attempt) Descriptor() ([]byte, []int) {
+	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *Attempt) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Attempt) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Attempt) GetWorkspace() string {
+	if x != nil {
+		return x.Workspace
+	}
+	return ""
+}
+
+func (x *Attempt) GetCommand() string {
+	if x != nil {
+		return x.Command
+	}
+	return ""
+}
+
+func (x *Attempt) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *Attempt) GetBeganMs() int64 {
+	if x != nil {
+		return x.BeganMs
+	}
+	return 0
+}
+
+func (x *Attempt) GetEnded() bool {
+	if x != nil {
+		return x.Ended
+	}
+	return false
+}
+
+func (x *Attempt) GetExitCode() int32 {
+	if x != nil {
+		return x.ExitCode
+	}
+	return 0
+}
+
+func (x *Attempt) GetEnd() string {
+	if x != nil {
+		return x.End
+	}
+	return ""
+}
+
+func (x *Attempt) GetScore() float64 {
+	if x != nil && x.Score != nil {
+		return *x.Score
+	}
+	return 0
+}
+
+func (x *Attempt) GetDurationMs() int64 {
+	if x != nil {
+		return x.DurationMs
+	}
+	return 0
+}
+
+func (x *Attempt) GetFiles() uint32 {
+	if x != nil {
+		return x.Files
+	}
+	return 0
+}
+
+func (x *Attempt) GetAdded() uint32 {
+	if x != nil {
+		return x.Added
+	}
+	return 0
+}
+
+func (x *Attempt) GetRemoved() uint32 {
+	if x != nil {
+		return x.Removed
+	}
+	return 0
+}
+
+func (x *Attempt) GetWords() string {
+	if x != nil {
+		return x.Words
+	}
+	return ""
+}
+
+func (x *Attempt) GetSpent() *Spent {
+	if x != nil {
+		return x.Spent
+	}
+	return nil
+}
+
+func (x *Attempt) GetBase() string {
+	if x != nil {
+		return x.Base
+	}
+	return ""
+}
+
+func (x *Attempt) GetLast() string {
+	if x != nil {
+		return x.Last
+	}
+	return ""
+}
+
 type FollowRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1355,7 +1643,7 @@ type FollowRequest struct {
 
 func (x *FollowRequest) Reset() {
 	*x = FollowRequest{}
-	mi := &file_stet_v1_page_service_proto_msgTypes[16]
+	mi := &file_stet_v1_page_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1367,7 +1655,7 @@ func (x *FollowRequest) String() string {
 func (*FollowRequest) ProtoMessage() {}
 
 func (x *FollowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_page_service_proto_msgTypes[16]
+	mi := &file_stet_v1_page_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1380,7 +1668,7 @@ func (x *FollowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRequest.ProtoReflect.Descriptor instead.
 func (*FollowRequest) Descriptor() ([]byte, []int) {
-	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{16}
+	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *FollowRequest) GetId() string {
@@ -1423,7 +1711,7 @@ type FollowResponse struct {
 
 func (x *FollowResponse) Reset() {
 	*x = FollowResponse{}
-	mi := &file_stet_v1_page_service_proto_msgTypes[17]
+	mi := &file_stet_v1_page_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1435,7 +1723,7 @@ func (x *FollowResponse) String() string {
 func (*FollowResponse) ProtoMessage() {}
 
 func (x *FollowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stet_v1_page_service_proto_msgTypes[17]
+	mi := &file_stet_v1_page_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1448,7 +1736,7 @@ func (x *FollowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowResponse.ProtoReflect.Descriptor instead.
 func (*FollowResponse) Descriptor() ([]byte, []int) {
-	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{17}
+	return file_stet_v1_page_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *FollowResponse) GetOffsetKey() string {
@@ -1657,7 +1945,35 @@ const file_stet_v1_page_service_proto_rawDesc = "" +
 	"\x05blobs\x18\x02 \x01(\x03R\x05blobs\x12\x14\n" +
 	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\x12\x12\n" +
 	"\x04more\x18\x04 \x01(\bR\x04more\x12\x14\n" +
-	"\x05error\x18\x05 \x01(\tR\x05error\">\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\"#\n" +
+	"\x0fAttemptsRequest\x12\x10\n" +
+	"\x03try\x18\x01 \x01(\tR\x03try\"b\n" +
+	"\x10AttemptsResponse\x12,\n" +
+	"\battempts\x18\x01 \x03(\v2\x10.stet.v1.AttemptR\battempts\x12\x17\n" +
+	"\x04best\x18\x02 \x01(\rH\x00R\x04best\x88\x01\x01B\a\n" +
+	"\x05_best\"\xcf\x03\n" +
+	"\aAttempt\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\rR\x06number\x12\x1c\n" +
+	"\tworkspace\x18\x03 \x01(\tR\tworkspace\x12\x18\n" +
+	"\acommand\x18\x04 \x01(\tR\acommand\x12\x14\n" +
+	"\x05agent\x18\x05 \x01(\tR\x05agent\x12\x19\n" +
+	"\bbegan_ms\x18\x06 \x01(\x03R\abeganMs\x12\x14\n" +
+	"\x05ended\x18\a \x01(\bR\x05ended\x12\x1b\n" +
+	"\texit_code\x18\b \x01(\x05R\bexitCode\x12\x10\n" +
+	"\x03end\x18\t \x01(\tR\x03end\x12\x19\n" +
+	"\x05score\x18\n" +
+	" \x01(\x01H\x00R\x05score\x88\x01\x01\x12\x1f\n" +
+	"\vduration_ms\x18\v \x01(\x03R\n" +
+	"durationMs\x12\x14\n" +
+	"\x05files\x18\f \x01(\rR\x05files\x12\x14\n" +
+	"\x05added\x18\r \x01(\rR\x05added\x12\x18\n" +
+	"\aremoved\x18\x0e \x01(\rR\aremoved\x12\x14\n" +
+	"\x05words\x18\x0f \x01(\tR\x05words\x12$\n" +
+	"\x05spent\x18\x10 \x01(\v2\x0e.stet.v1.SpentR\x05spent\x12\x12\n" +
+	"\x04base\x18\x11 \x01(\tR\x04base\x12\x12\n" +
+	"\x04last\x18\x12 \x01(\tR\x04lastB\b\n" +
+	"\x06_score\">\n" +
 	"\rFollowRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1d\n" +
 	"\n" +
@@ -1676,12 +1992,13 @@ const file_stet_v1_page_service_proto_rawDesc = "" +
 	"\aremoved\x18\n" +
 	" \x01(\rR\aremoved\x12\x12\n" +
 	"\x04diff\x18\v \x01(\tR\x04diff\x12\x10\n" +
-	"\x03seq\x18\f \x01(\x04R\x03seq2\xd6\x02\n" +
+	"\x03seq\x18\f \x01(\x04R\x03seq2\x9c\x03\n" +
 	"\vPageService\x12D\n" +
 	"\bOverview\x12\x18.stet.v1.OverviewRequest\x1a\x19.stet.v1.OverviewResponse\"\x03\x90\x02\x01\x12D\n" +
 	"\bTimeline\x12\x18.stet.v1.TimelineRequest\x1a\x19.stet.v1.TimelineResponse\"\x03\x90\x02\x01\x12;\n" +
 	"\x05Graph\x12\x15.stet.v1.GraphRequest\x1a\x16.stet.v1.GraphResponse\"\x03\x90\x02\x01\x12A\n" +
-	"\aStorage\x12\x17.stet.v1.StorageRequest\x1a\x18.stet.v1.StorageResponse\"\x03\x90\x02\x01\x12;\n" +
+	"\aStorage\x12\x17.stet.v1.StorageRequest\x1a\x18.stet.v1.StorageResponse\"\x03\x90\x02\x01\x12D\n" +
+	"\bAttempts\x12\x18.stet.v1.AttemptsRequest\x1a\x19.stet.v1.AttemptsResponse\"\x03\x90\x02\x01\x12;\n" +
 	"\x06Follow\x12\x16.stet.v1.FollowRequest\x1a\x17.stet.v1.FollowResponse0\x01B-Z+github.com/stet-dev/stet/gen/stet/v1;stetv1b\x06proto3"
 
 var (
@@ -1696,7 +2013,7 @@ func file_stet_v1_page_service_proto_rawDescGZIP() []byte {
 	return file_stet_v1_page_service_proto_rawDescData
 }
 
-var file_stet_v1_page_service_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_stet_v1_page_service_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_stet_v1_page_service_proto_goTypes = []any{
 	(*OverviewRequest)(nil),  // 0: stet.v1.OverviewRequest
 	(*OverviewRow)(nil),      // 1: stet.v1.OverviewRow
@@ -1714,49 +2031,56 @@ var file_stet_v1_page_service_proto_goTypes = []any{
 	(*StoragePoint)(nil),     // 13: stet.v1.StoragePoint
 	(*StorageResponse)(nil),  // 14: stet.v1.StorageResponse
 	(*RemoteBacklog)(nil),    // 15: stet.v1.RemoteBacklog
-	(*FollowRequest)(nil),    // 16: stet.v1.FollowRequest
-	(*FollowResponse)(nil),   // 17: stet.v1.FollowResponse
-	(*Page)(nil),             // 18: stet.v1.Page
-	(*Unreadable)(nil),       // 19: stet.v1.Unreadable
-	(*Checkpoint)(nil),       // 20: stet.v1.Checkpoint
-	(*Spent)(nil),            // 21: stet.v1.Spent
-	(*KindStats)(nil),        // 22: stet.v1.KindStats
-	(*ConversationSize)(nil), // 23: stet.v1.ConversationSize
+	(*AttemptsRequest)(nil),  // 16: stet.v1.AttemptsRequest
+	(*AttemptsResponse)(nil), // 17: stet.v1.AttemptsResponse
+	(*Attempt)(nil),          // 18: stet.v1.Attempt
+	(*FollowRequest)(nil),    // 19: stet.v1.FollowRequest
+	(*FollowResponse)(nil),   // 20: stet.v1.FollowResponse
+	(*Page)(nil),             // 21: stet.v1.Page
+	(*Unreadable)(nil),       // 22: stet.v1.Unreadable
+	(*Checkpoint)(nil),       // 23: stet.v1.Checkpoint
+	(*Spent)(nil),            // 24: stet.v1.Spent
+	(*KindStats)(nil),        // 25: stet.v1.KindStats
+	(*ConversationSize)(nil), // 26: stet.v1.ConversationSize
 }
 var file_stet_v1_page_service_proto_depIdxs = []int32{
-	18, // 0: stet.v1.OverviewRequest.page:type_name -> stet.v1.Page
+	21, // 0: stet.v1.OverviewRequest.page:type_name -> stet.v1.Page
 	1,  // 1: stet.v1.OverviewResponse.rows:type_name -> stet.v1.OverviewRow
-	19, // 2: stet.v1.OverviewResponse.damaged:type_name -> stet.v1.Unreadable
-	20, // 3: stet.v1.TimelineEntry.checkpoint:type_name -> stet.v1.Checkpoint
+	22, // 2: stet.v1.OverviewResponse.damaged:type_name -> stet.v1.Unreadable
+	23, // 3: stet.v1.TimelineEntry.checkpoint:type_name -> stet.v1.Checkpoint
 	5,  // 4: stet.v1.TimelineEntry.turn_total:type_name -> stet.v1.TurnTotal
-	21, // 5: stet.v1.TurnTotal.spent:type_name -> stet.v1.Spent
+	24, // 5: stet.v1.TurnTotal.spent:type_name -> stet.v1.Spent
 	4,  // 6: stet.v1.TimelineResponse.entries:type_name -> stet.v1.TimelineEntry
 	6,  // 7: stet.v1.TimelineResponse.forks:type_name -> stet.v1.TimelineFork
-	19, // 8: stet.v1.TimelineResponse.damaged:type_name -> stet.v1.Unreadable
-	21, // 9: stet.v1.TimelineResponse.spent:type_name -> stet.v1.Spent
+	22, // 8: stet.v1.TimelineResponse.damaged:type_name -> stet.v1.Unreadable
+	24, // 9: stet.v1.TimelineResponse.spent:type_name -> stet.v1.Spent
 	6,  // 10: stet.v1.TimelineResponse.subagents:type_name -> stet.v1.TimelineFork
 	9,  // 11: stet.v1.GraphResponse.nodes:type_name -> stet.v1.GraphNode
 	10, // 12: stet.v1.GraphResponse.edges:type_name -> stet.v1.GraphEdge
-	22, // 13: stet.v1.StorageResponse.kinds:type_name -> stet.v1.KindStats
+	25, // 13: stet.v1.StorageResponse.kinds:type_name -> stet.v1.KindStats
 	13, // 14: stet.v1.StorageResponse.points:type_name -> stet.v1.StoragePoint
-	22, // 15: stet.v1.StorageResponse.unreferenced:type_name -> stet.v1.KindStats
-	23, // 16: stet.v1.StorageResponse.conversations:type_name -> stet.v1.ConversationSize
+	25, // 15: stet.v1.StorageResponse.unreferenced:type_name -> stet.v1.KindStats
+	26, // 16: stet.v1.StorageResponse.conversations:type_name -> stet.v1.ConversationSize
 	15, // 17: stet.v1.StorageResponse.remote:type_name -> stet.v1.RemoteBacklog
-	0,  // 18: stet.v1.PageService.Overview:input_type -> stet.v1.OverviewRequest
-	3,  // 19: stet.v1.PageService.Timeline:input_type -> stet.v1.TimelineRequest
-	8,  // 20: stet.v1.PageService.Graph:input_type -> stet.v1.GraphRequest
-	12, // 21: stet.v1.PageService.Storage:input_type -> stet.v1.StorageRequest
-	16, // 22: stet.v1.PageService.Follow:input_type -> stet.v1.FollowRequest
-	2,  // 23: stet.v1.PageService.Overview:output_type -> stet.v1.OverviewResponse
-	7,  // 24: stet.v1.PageService.Timeline:output_type -> stet.v1.TimelineResponse
-	11, // 25: stet.v1.PageService.Graph:output_type -> stet.v1.GraphResponse
-	14, // 26: stet.v1.PageService.Storage:output_type -> stet.v1.StorageResponse
-	17, // 27: stet.v1.PageService.Follow:output_type -> stet.v1.FollowResponse
-	23, // [23:28] is the sub-list for method output_type
-	18, // [18:23] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	18, // 18: stet.v1.AttemptsResponse.attempts:type_name -> stet.v1.Attempt
+	24, // 19: stet.v1.Attempt.spent:type_name -> stet.v1.Spent
+	0,  // 20: stet.v1.PageService.Overview:input_type -> stet.v1.OverviewRequest
+	3,  // 21: stet.v1.PageService.Timeline:input_type -> stet.v1.TimelineRequest
+	8,  // 22: stet.v1.PageService.Graph:input_type -> stet.v1.GraphRequest
+	12, // 23: stet.v1.PageService.Storage:input_type -> stet.v1.StorageRequest
+	16, // 24: stet.v1.PageService.Attempts:input_type -> stet.v1.AttemptsRequest
+	19, // 25: stet.v1.PageService.Follow:input_type -> stet.v1.FollowRequest
+	2,  // 26: stet.v1.PageService.Overview:output_type -> stet.v1.OverviewResponse
+	7,  // 27: stet.v1.PageService.Timeline:output_type -> stet.v1.TimelineResponse
+	11, // 28: stet.v1.PageService.Graph:output_type -> stet.v1.GraphResponse
+	14, // 29: stet.v1.PageService.Storage:output_type -> stet.v1.StorageResponse
+	17, // 30: stet.v1.PageService.Attempts:output_type -> stet.v1.AttemptsResponse
+	20, // 31: stet.v1.PageService.Follow:output_type -> stet.v1.FollowResponse
+	26, // [26:32] is the sub-list for method output_type
+	20, // [20:26] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_stet_v1_page_service_proto_init() }
@@ -1767,13 +2091,15 @@ func file_stet_v1_page_service_proto_init() {
 	file_stet_v1_checkpoint_service_proto_init()
 	file_stet_v1_common_proto_init()
 	file_stet_v1_store_service_proto_init()
+	file_stet_v1_page_service_proto_msgTypes[17].OneofWrappers = []any{}
+	file_stet_v1_page_service_proto_msgTypes[18].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stet_v1_page_service_proto_rawDesc), len(file_stet_v1_page_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -48,6 +48,8 @@ const (
 	CheckpointServiceFileProcedure = "/stet.v1.CheckpointService/File"
 	// CheckpointServiceDiffProcedure is the fully-qualified name of the CheckpointService's Diff RPC.
 	CheckpointServiceDiffProcedure = "/stet.v1.CheckpointService/Diff"
+	// CheckpointServiceBlameProcedure is the fully-qualified name of the CheckpointService's Blame RPC.
+	CheckpointServiceBlameProcedure = "/stet.v1.CheckpointService/Blame"
 	// CheckpointServicePlanRewindProcedure is the fully-qualified name of the CheckpointService's
 	// PlanRewind RPC.
 	CheckpointServicePlanRewindProcedure = "/stet.v1.CheckpointService/PlanRewind"
@@ -83,6 +85,8 @@ type CheckpointServiceClient interface {
 	File(context.Context, *connect.Request[v1.CheckpointFileRequest]) (*connect.Response[v1.CheckpointFileResponse], error)
 	// Diff compares two checkpoints, or one with the workspace as it is now.
 	Diff(context.Context, *connect.Request[v1.DiffRequest]) (*connect.Response[v1.DiffResponse], error)
+	// Blame returns where each line of a file came from.
+	Blame(context.Context, *connect.Request[v1.BlameRequest]) (*connect.Response[v1.BlameResponse], error)
 	// PlanRewind returns what a rewind would do, and the token that Rewind needs.
 	PlanRewind(context.Context, *connect.Request[v1.PlanRewindRequest]) (*connect.Response[v1.PlanRewindResponse], error)
 	// Rewind applies a plan. FAILED_PRECONDITION if the token is stale.
@@ -148,6 +152,13 @@ func NewCheckpointServiceClient(httpClient connect.HTTPClient, baseURL string, o
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		blame: connect.NewClient[v1.BlameRequest, v1.BlameResponse](
+			httpClient,
+			baseURL+CheckpointServiceBlameProcedure,
+			connect.WithSchema(checkpointServiceMethods.ByName("Blame")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		planRewind: connect.NewClient[v1.PlanRewindRequest, v1.PlanRewindResponse](
 			httpClient,
 			baseURL+CheckpointServicePlanRewindProcedure,
@@ -209,6 +220,7 @@ type checkpointServiceClient struct {
 	files      *connect.Client[v1.CheckpointFilesRequest, v1.CheckpointFilesResponse]
 	file       *connect.Client[v1.CheckpointFileRequest, v1.CheckpointFileResponse]
 	diff       *connect.Client[v1.DiffRequest, v1.DiffResponse]
+	blame      *connect.Client[v1.BlameRequest, v1.BlameResponse]
 	planRewind *connect.Client[v1.PlanRewindRequest, v1.PlanRewindResponse]
 	rewind     *connect.Client[v1.RewindRequest, v1.RewindResponse]
 	undo       *connect.Client[v1.UndoRequest, v1.RewindResponse]
@@ -247,6 +259,11 @@ func (c *checkpointServiceClient) File(ctx context.Context, req *connect.Request
 // Diff calls stet.v1.CheckpointService.Diff.
 func (c *checkpointServiceClient) Diff(ctx context.Context, req *connect.Request[v1.DiffRequest]) (*connect.Response[v1.DiffResponse], error) {
 	return c.diff.CallUnary(ctx, req)
+}
+
+// Blame calls stet.v1.CheckpointService.Blame.
+func (c *checkpointServiceClient) Blame(ctx context.Context, req *connect.Request[v1.BlameRequest]) (*connect.Response[v1.BlameResponse], error) {
+	return c.blame.CallUnary(ctx, req)
 }
 
 // PlanRewind calls stet.v1.CheckpointService.PlanRewind.
@@ -302,6 +319,8 @@ type CheckpointServiceHandler interface {
 	File(context.Context, *connect.Request[v1.CheckpointFileRequest]) (*connect.Response[v1.CheckpointFileResponse], error)
 	// Diff compares two checkpoints, or one with the workspace as it is now.
 	Diff(context.Context, *connect.Request[v1.DiffRequest]) (*connect.Response[v1.DiffResponse], error)
+	// Blame returns where each line of a file came from.
+	Blame(context.Context, *connect.Request[v1.BlameRequest]) (*connect.Response[v1.BlameResponse], error)
 	// PlanRewind returns what a rewind would do, and the token that Rewind needs.
 	PlanRewind(context.Context, *connect.Request[v1.PlanRewindRequest]) (*connect.Response[v1.PlanRewindResponse], error)
 	// Rewind applies a plan. FAILED_PRECONDITION if the token is stale.
@@ -360,6 +379,13 @@ func NewCheckpointServiceHandler(svc CheckpointServiceHandler, opts ...connect.H
 		CheckpointServiceDiffProcedure,
 		svc.Diff,
 		connect.WithSchema(checkpointServiceMethods.ByName("Diff")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	checkpointServiceBlameHandler := connect.NewUnaryHandler(
+		CheckpointServiceBlameProcedure,
+		svc.Blame,
+		connect.WithSchema(checkpointServiceMethods.ByName("Blame")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
@@ -427,6 +453,8 @@ func NewCheckpointServiceHandler(svc CheckpointServiceHandler, opts ...connect.H
 			checkpointServiceFileHandler.ServeHTTP(w, r)
 		case CheckpointServiceDiffProcedure:
 			checkpointServiceDiffHandler.ServeHTTP(w, r)
+		case CheckpointServiceBlameProcedure:
+			checkpointServiceBlameHandler.ServeHTTP(w, r)
 		case CheckpointServicePlanRewindProcedure:
 			checkpointServicePlanRewindHandler.ServeHTTP(w, r)
 		case CheckpointServiceRewindProcedure:
@@ -474,6 +502,10 @@ func (UnimplementedCheckpointServiceHandler) File(context.Context, *connect.Requ
 
 func (UnimplementedCheckpointServiceHandler) Diff(context.Context, *connect.Request[v1.DiffRequest]) (*connect.Response[v1.DiffResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CheckpointService.Diff is not implemented"))
+}
+
+func (UnimplementedCheckpointServiceHandler) Blame(context.Context, *connect.Request[v1.BlameRequest]) (*connect.Response[v1.BlameResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CheckpointService.Blame is not implemented"))
 }
 
 func (UnimplementedCheckpointServiceHandler) PlanRewind(context.Context, *connect.Request[v1.PlanRewindRequest]) (*connect.Response[v1.PlanRewindResponse], error) {

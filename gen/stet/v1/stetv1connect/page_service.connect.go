@@ -44,6 +44,8 @@ const (
 	PageServiceGraphProcedure = "/stet.v1.PageService/Graph"
 	// PageServiceStorageProcedure is the fully-qualified name of the PageService's Storage RPC.
 	PageServiceStorageProcedure = "/stet.v1.PageService/Storage"
+	// PageServiceAttemptsProcedure is the fully-qualified name of the PageService's Attempts RPC.
+	PageServiceAttemptsProcedure = "/stet.v1.PageService/Attempts"
 	// PageServiceFollowProcedure is the fully-qualified name of the PageService's Follow RPC.
 	PageServiceFollowProcedure = "/stet.v1.PageService/Follow"
 )
@@ -58,6 +60,8 @@ type PageServiceClient interface {
 	Graph(context.Context, *connect.Request[v1.GraphRequest]) (*connect.Response[v1.GraphResponse], error)
 	// Storage returns what takes the space, over time.
 	Storage(context.Context, *connect.Request[v1.StorageRequest]) (*connect.Response[v1.StorageResponse], error)
+	// Attempts returns what 'stet try' kept of one try, in the order of the numbers.
+	Attempts(context.Context, *connect.Request[v1.AttemptsRequest]) (*connect.Response[v1.AttemptsResponse], error)
 	// Follow streams the events of a cloud agent, ready to be shown.
 	Follow(context.Context, *connect.Request[v1.FollowRequest]) (*connect.ServerStreamForClient[v1.FollowResponse], error)
 }
@@ -101,6 +105,13 @@ func NewPageServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		attempts: connect.NewClient[v1.AttemptsRequest, v1.AttemptsResponse](
+			httpClient,
+			baseURL+PageServiceAttemptsProcedure,
+			connect.WithSchema(pageServiceMethods.ByName("Attempts")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		follow: connect.NewClient[v1.FollowRequest, v1.FollowResponse](
 			httpClient,
 			baseURL+PageServiceFollowProcedure,
@@ -116,6 +127,7 @@ type pageServiceClient struct {
 	timeline *connect.Client[v1.TimelineRequest, v1.TimelineResponse]
 	graph    *connect.Client[v1.GraphRequest, v1.GraphResponse]
 	storage  *connect.Client[v1.StorageRequest, v1.StorageResponse]
+	attempts *connect.Client[v1.AttemptsRequest, v1.AttemptsResponse]
 	follow   *connect.Client[v1.FollowRequest, v1.FollowResponse]
 }
 
@@ -139,6 +151,11 @@ func (c *pageServiceClient) Storage(ctx context.Context, req *connect.Request[v1
 	return c.storage.CallUnary(ctx, req)
 }
 
+// Attempts calls stet.v1.PageService.Attempts.
+func (c *pageServiceClient) Attempts(ctx context.Context, req *connect.Request[v1.AttemptsRequest]) (*connect.Response[v1.AttemptsResponse], error) {
+	return c.attempts.CallUnary(ctx, req)
+}
+
 // Follow calls stet.v1.PageService.Follow.
 func (c *pageServiceClient) Follow(ctx context.Context, req *connect.Request[v1.FollowRequest]) (*connect.ServerStreamForClient[v1.FollowResponse], error) {
 	return c.follow.CallServerStream(ctx, req)
@@ -154,6 +171,8 @@ type PageServiceHandler interface {
 	Graph(context.Context, *connect.Request[v1.GraphRequest]) (*connect.Response[v1.GraphResponse], error)
 	// Storage returns what takes the space, over time.
 	Storage(context.Context, *connect.Request[v1.StorageRequest]) (*connect.Response[v1.StorageResponse], error)
+	// Attempts returns what 'stet try' kept of one try, in the order of the numbers.
+	Attempts(context.Context, *connect.Request[v1.AttemptsRequest]) (*connect.Response[v1.AttemptsResponse], error)
 	// Follow streams the events of a cloud agent, ready to be shown.
 	Follow(context.Context, *connect.Request[v1.FollowRequest], *connect.ServerStream[v1.FollowResponse]) error
 }
@@ -193,6 +212,13 @@ func NewPageServiceHandler(svc PageServiceHandler, opts ...connect.HandlerOption
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	pageServiceAttemptsHandler := connect.NewUnaryHandler(
+		PageServiceAttemptsProcedure,
+		svc.Attempts,
+		connect.WithSchema(pageServiceMethods.ByName("Attempts")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	pageServiceFollowHandler := connect.NewServerStreamHandler(
 		PageServiceFollowProcedure,
 		svc.Follow,
@@ -209,6 +235,8 @@ func NewPageServiceHandler(svc PageServiceHandler, opts ...connect.HandlerOption
 			pageServiceGraphHandler.ServeHTTP(w, r)
 		case PageServiceStorageProcedure:
 			pageServiceStorageHandler.ServeHTTP(w, r)
+		case PageServiceAttemptsProcedure:
+			pageServiceAttemptsHandler.ServeHTTP(w, r)
 		case PageServiceFollowProcedure:
 			pageServiceFollowHandler.ServeHTTP(w, r)
 		default:
@@ -234,6 +262,10 @@ func (UnimplementedPageServiceHandler) Graph(context.Context, *connect.Request[v
 
 func (UnimplementedPageServiceHandler) Storage(context.Context, *connect.Request[v1.StorageRequest]) (*connect.Response[v1.StorageResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.PageService.Storage is not implemented"))
+}
+
+func (UnimplementedPageServiceHandler) Attempts(context.Context, *connect.Request[v1.AttemptsRequest]) (*connect.Response[v1.AttemptsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.PageService.Attempts is not implemented"))
 }
 
 func (UnimplementedPageServiceHandler) Follow(context.Context, *connect.Request[v1.FollowRequest], *connect.ServerStream[v1.FollowResponse]) error {

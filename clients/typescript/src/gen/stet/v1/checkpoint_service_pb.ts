@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stet/v1/checkpoint_service.proto.
  */
 export const file_stet_v1_checkpoint_service: GenFile = /*@__PURE__*/
-  fileDesc("CiBzdGV0L3YxL2NoZWNrcG9pbnRfc2VydmljZS5wcm90bxIHc3RldC52MSLnAgoKQ2hlY2twb2ludBIKCgJpZBgBIAEoCRIUCgxjb252ZXJzYXRpb24YAiABKAkSDAoEcm9vdBgDIAEoDBIMCgR0cmVlGAQgASgMEhIKCm1lc3NhZ2VfaWQYBSABKAkSGwoEc2lkZRgGIAEoDjINLnN0ZXQudjEuU2lkZRIOCgZwYXJlbnQYByABKAkSDwoHdGltZV9tcxgIIAEoAxIOCgZhdXRob3IYCSABKAkSDQoFbGFiZWwYCiABKAkSEQoJd29ya3NwYWNlGAsgASgJEgwKBHR1cm4YDCABKA0SFQoNZmlsZXNfY2hhbmdlZBgNIAEoDRITCgtsaW5lc19hZGRlZBgOIAEoDRIVCg1saW5lc19yZW1vdmVkGA8gASgNEioKDG5vdF9jYXB0dXJlZBgQIAMoCzIULnN0ZXQudjEuU2tpcHBlZEZpbGUSDAoEa2luZBgRIAEoCRIMCgRwaW5zGBIgAygJIj8KC1NraXBwZWRGaWxlEgwKBHBhdGgYASABKAkSDgoGcmVhc29uGAIgASgJEhIKCnBhdGhfYnl0ZXMYAyABKAwiaQoHTm90S2VwdBISCgpoYXJkX2xpbmtzGAEgASgEEg4KBm93bmVycxgCIAEoBBISCgphdHRyaWJ1dGVzGAMgASgEEiYKCGV4YW1wbGVzGAQgAygLMhQuc3RldC52MS5Ob3RLZXB0RmlsZSI9CgtOb3RLZXB0RmlsZRIMCgRwYXRoGAEgASgJEgwKBHdoYXQYAiABKAkSEgoKcGF0aF9ieXRlcxgDIAEoDCLYAQoXQ3JlYXRlQ2hlY2twb2ludFJlcXVlc3QSEQoJd29ya3NwYWNlGAEgASgJEhQKDGNvbnZlcnNhdGlvbhgCIAEoCRISCgptZXNzYWdlX2lkGAMgASgJEhsKBHNpZGUYBCABKA4yDS5zdGV0LnYxLlNpZGUSDgoGYXV0aG9yGAUgASgJEg0KBWxhYmVsGAYgASgJEgwKBHR1cm4YByABKA0SDQoFcGF0aHMYCCADKAkSDAoEdG9vbBgJIAEoCRILCgNwaWQYCiABKA0SDAoEYXV0bxgLIAEoCCKMAQoYQ3JlYXRlQ2hlY2twb2ludFJlc3BvbnNlEicKCmNoZWNrcG9pbnQYASABKAsyEy5zdGV0LnYxLkNoZWNrcG9pbnQSIgoIbm90X2tlcHQYAiABKAsyEC5zdGV0LnYxLk5vdEtlcHQSEgoKc3RhdGVfbG9zdBgDIAEoCRIPCgdza2lwcGVkGAQgASgJIl4KFkxpc3RDaGVja3BvaW50c1JlcXVlc3QSFAoMY29udmVyc2F0aW9uGAEgASgJEhEKCXdvcmtzcGFjZRgCIAEoCRIbCgRwYWdlGAMgASgLMg0uc3RldC52MS5QYWdlIn4KF0xpc3RDaGVja3BvaW50c1Jlc3BvbnNlEigKC2NoZWNrcG9pbnRzGAEgAygLMhMuc3RldC52MS5DaGVja3BvaW50EhMKC25leHRfY3Vyc29yGAIgASgJEiQKB2RhbWFnZWQYAyADKAsyEy5zdGV0LnYxLlVucmVhZGFibGUiTAoUR2V0Q2hlY2twb2ludFJlcXVlc3QSCwoDcmVmGAEgASgJEhQKDGNvbnZlcnNhdGlvbhgCIAEoCRIRCgl3b3Jrc3BhY2UYAyABKAkiQAoVR2V0Q2hlY2twb2ludFJlc3BvbnNlEicKCmNoZWNrcG9pbnQYASABKAsyEy5zdGV0LnYxLkNoZWNrcG9pbnQiaQoWQ2hlY2twb2ludEZpbGVzUmVxdWVzdBILCgNyZWYYASABKAkSEQoJd29ya3NwYWNlGAIgASgJEgwKBHBhdGgYAyABKAkSDwoHc2hhbGxvdxgEIAEoCBIQCghjb250YWlucxgFIAEoCSJ3Cg5DaGVja3BvaW50RmlsZRIMCgRwYXRoGAEgASgJEgwKBGtpbmQYAiABKAkSDAoEbW9kZRgDIAEoDRIMCgRzaXplGAQgASgDEgoKAmlkGAUgASgMEhIKCnBhdGhfYnl0ZXMYBiABKAwSDQoFZmlsZXMYByABKAQieAoXQ2hlY2twb2ludEZpbGVzUmVzcG9uc2USJgoFZmlsZXMYASADKAsyFy5zdGV0LnYxLkNoZWNrcG9pbnRGaWxlEhEKCXRydW5jYXRlZBgCIAEoCBINCgV0b3RhbBgDIAEoBBITCgt0b3RhbF9ieXRlcxgEIAEoAyJFChVDaGVja3BvaW50RmlsZVJlcXVlc3QSCwoDcmVmGAEgASgJEhEKCXdvcmtzcGFjZRgCIAEoCRIMCgRwYXRoGAMgASgJIoEBChZDaGVja3BvaW50RmlsZVJlc3BvbnNlEiUKBGZpbGUYASABKAsyFy5zdGV0LnYxLkNoZWNrcG9pbnRGaWxlEg8KB2NvbnRlbnQYAiABKAwSDgoGYmluYXJ5GAMgASgIEhEKCXRydW5jYXRlZBgEIAEoCBIMCgRodG1sGAUgASgJIoEBCgtEaWZmUmVxdWVzdBIMCgRmcm9tGAEgASgJEgoKAnRvGAIgASgJEhEKCXdvcmtzcGFjZRgDIAEoCRIUCgxjb252ZXJzYXRpb24YBCABKAkSDQoFcGF0aHMYBSADKAkSEQoJc3RhdF9vbmx5GAYgASgIEg0KBXBsYWluGAcgASgIIqEBCghGaWxlRGlmZhIMCgRwYXRoGAEgASgJEg4KBmFjdGlvbhgCIAEoCRINCgVhZGRlZBgDIAEoDRIPCgdyZW1vdmVkGAQgASgNEg4KBmJpbmFyeRgFIAEoCBIgCgVodW5rcxgGIAMoCzIRLnN0ZXQudjEuRGlmZkh1bmsSEQoJdHJ1bmNhdGVkGAcgASgIEhIKCnBhdGhfYnl0ZXMYCCABKAwiUAoIRGlmZkh1bmsSEQoJZnJvbV9saW5lGAEgASgNEg8KB3RvX2xpbmUYAiABKA0SIAoFbGluZXMYAyADKAsyES5zdGV0LnYxLkRpZmZMaW5lIjIKCERpZmZMaW5lEgoKAm9wGAEgASgJEgwKBHRleHQYAiABKAkSDAoEaHRtbBgDIAEoCSJQCgxEaWZmUmVzcG9uc2USIAoFZmlsZXMYASADKAsyES5zdGV0LnYxLkZpbGVEaWZmEg0KBWFkZGVkGAIgASgNEg8KB3JlbW92ZWQYAyABKA0ixwIKEVBsYW5SZXdpbmRSZXF1ZXN0EgsKA3JlZhgBIAEoCRIRCgl3b3Jrc3BhY2UYAiABKAkSFAoMY29udmVyc2F0aW9uGAMgASgJEg0KBWZpbGVzGAQgASgIEhkKEXdpdGhfY29udmVyc2F0aW9uGAUgASgIEhEKCWNvbmZsaWN0cxgGIAEoCRI4CgdjaG9pY2VzGAcgAygLMicuc3RldC52MS5QbGFuUmV3aW5kUmVxdWVzdC5DaG9pY2VzRW50cnkSDQoFcGF0aHMYCCADKAkSEQoJb25seV90dXJuGAkgASgNEg0KBWV4YWN0GAogASgIEiQKBWxpbmVzGAsgASgLMhUuc3RldC52MS5SZXN0b3JlTGluZXMaLgoMQ2hvaWNlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiTgoMUmVzdG9yZUxpbmVzEgwKBHBhdGgYASABKAkSDAoEZnJvbRgCIAEoCRIiCgZyYW5nZXMYAyADKAsyEi5zdGV0LnYxLkxpbmVSYW5nZSJPCglMaW5lUmFuZ2USDAoEbGluZRgBIAEoDRINCgVsaW5lcxgCIAEoDRIRCglmcm9tX2xpbmUYAyABKA0SEgoKZnJvbV9saW5lcxgEIAEoDSLzAQoLUGxhbm5lZEZpbGUSDAoEcGF0aBgBIAEoCRIOCgZhY3Rpb24YAiABKAkSCwoDYWRkGAMgASgNEgsKA2RlbBgEIAEoDRIOCgZyZWFzb24YBSABKAkSFwoPYnlfY29udmVyc2F0aW9uGAYgASgJEg8KB2J5X3R1cm4YByABKA0SCwoDd2h5GAggASgJEhIKCnBhdGhfYnl0ZXMYCSABKAwSDQoFYWJvdXQYCiABKAkSDgoGbWVyZ2VkGAsgASgIEhAKCG5vX21lcmdlGAwgASgJEiAKBW1lcmdlGA0gAygLMhEuc3RldC52MS5EaWZmSHVuayK3AgoSUGxhblJld2luZFJlc3BvbnNlEhIKCnBsYW5fdG9rZW4YASABKAkSHwoCdG8YAiABKAsyEy5zdGV0LnYxLkNoZWNrcG9pbnQSIwoFZmlsZXMYAyADKAsyFC5zdGV0LnYxLlBsYW5uZWRGaWxlEhEKCXVudG91Y2hlZBgEIAEoDRIqCgxub3RfY2FwdHVyZWQYBSADKAsyFC5zdGV0LnYxLlNraXBwZWRGaWxlEhsKE2NvbnZlcnNhdGlvbl9lZmZlY3QYBiABKAkSFAoMbmVlZHNfY2hvaWNlGAcgASgIEg8KB3BhcnRpYWwYCCABKAgSIgoIbm90X2tlcHQYCSABKAsyEC5zdGV0LnYxLk5vdEtlcHQSIAoHYXRfd29yaxgKIAMoCzIPLnN0ZXQudjEuQXRXb3JrInoKBkF0V29yaxIUCgxjb252ZXJzYXRpb24YASABKAkSDAoEdHVybhgCIAEoDRIQCghzaW5jZV9tcxgDIAEoAxIPCgdzZWVuX21zGAQgASgDEikKCXByb2Nlc3NlcxgFIAMoCzIWLnN0ZXQudjEuQXRXb3JrUHJvY2VzcyItCg1BdFdvcmtQcm9jZXNzEgsKA3BpZBgBIAEoDRIPCgdjb21tYW5kGAIgASgJImYKDVJld2luZFJlcXVlc3QSKAoEcGxhbhgBIAEoCzIaLnN0ZXQudjEuUGxhblJld2luZFJlcXVlc3QSEgoKcGxhbl90b2tlbhgCIAEoCRIXCg9ldmVuX2lmX3J1bm5pbmcYAyABKAgidgoOUmV3aW5kUmVzcG9uc2USEQoJb3BlcmF0aW9uGAEgASgJEg0KBXNhdmVkGAIgASgJEg0KBWZpbGVzGAMgASgNEg8KB3BhcnRpYWwYBCABKAgSIgoEbGVmdBgFIAMoCzIULnN0ZXQudjEuUGxhbm5lZEZpbGUiOQoLVW5kb1JlcXVlc3QSEQoJd29ya3NwYWNlGAEgASgJEhcKD2V2ZW5faWZfcnVubmluZxgCIAEoCCI5CgtSZWRvUmVxdWVzdBIRCgl3b3Jrc3BhY2UYASABKAkSFwoPZXZlbl9pZl9ydW5uaW5nGAIgASgIIkMKEU9wZXJhdGlvbnNSZXF1ZXN0EhEKCXdvcmtzcGFjZRgBIAEoCRIbCgRwYWdlGAIgASgLMg0uc3RldC52MS5QYWdlIrMBCglPcGVyYXRpb24SCgoCaWQYASABKAkSDAoEa2luZBgCIAEoCRIPCgd0aW1lX21zGAMgASgDEg4KBmF1dGhvchgEIAEoCRIRCgl3b3Jrc3BhY2UYBSABKAkSFAoMY29udmVyc2F0aW9uGAYgASgJEg8KB3N1bW1hcnkYByABKAkSEAoIY2FuX3VuZG8YCCABKAgSEAoIY2FuX3JlZG8YCSABKAgSDQoFc2F2ZWQYCiABKAkiUQoST3BlcmF0aW9uc1Jlc3BvbnNlEiYKCm9wZXJhdGlvbnMYASADKAsyEi5zdGV0LnYxLk9wZXJhdGlvbhITCgtuZXh0X2N1cnNvchgCIAEoCSJQCgpQaW5SZXF1ZXN0EgwKBG5hbWUYASABKAkSCwoDcmVmGAIgASgJEhEKCXdvcmtzcGFjZRgDIAEoCRIUCgxjb252ZXJzYXRpb24YBCABKAkiDQoLUGluUmVzcG9uc2UiLwoMVW5waW5SZXF1ZXN0EgwKBG5hbWUYASABKAkSEQoJd29ya3NwYWNlGAIgASgJIg8KDVVucGluUmVzcG9uc2UiEQoPTGlzdFBpbnNSZXF1ZXN0In4KB1BpbkluZm8SDAoEbmFtZRgBIAEoCRISCgpjaGVja3BvaW50GAIgASgJEhQKDGNvbnZlcnNhdGlvbhgDIAEoCRIPCgd0aW1lX21zGAQgASgDEhEKCXdvcmtzcGFjZRgFIAEoCRIXCg9jaGVja3BvaW50X25hbWUYBiABKAkiMgoQTGlzdFBpbnNSZXNwb25zZRIeCgRwaW5zGAEgAygLMhAuc3RldC52MS5QaW5JbmZvMsIHChFDaGVja3BvaW50U2VydmljZRJNCgZDcmVhdGUSIC5zdGV0LnYxLkNyZWF0ZUNoZWNrcG9pbnRSZXF1ZXN0GiEuc3RldC52MS5DcmVhdGVDaGVja3BvaW50UmVzcG9uc2USTgoETGlzdBIfLnN0ZXQudjEuTGlzdENoZWNrcG9pbnRzUmVxdWVzdBogLnN0ZXQudjEuTGlzdENoZWNrcG9pbnRzUmVzcG9uc2UiA5ACARJJCgNHZXQSHS5zdGV0LnYxLkdldENoZWNrcG9pbnRSZXF1ZXN0Gh4uc3RldC52MS5HZXRDaGVja3BvaW50UmVzcG9uc2UiA5ACARJPCgVGaWxlcxIfLnN0ZXQudjEuQ2hlY2twb2ludEZpbGVzUmVxdWVzdBogLnN0ZXQudjEuQ2hlY2twb2ludEZpbGVzUmVzcG9uc2UiA5ACARJMCgRGaWxlEh4uc3RldC52MS5DaGVja3BvaW50RmlsZVJlcXVlc3QaHy5zdGV0LnYxLkNoZWNrcG9pbnRGaWxlUmVzcG9uc2UiA5ACARI4CgREaWZmEhQuc3RldC52MS5EaWZmUmVxdWVzdBoVLnN0ZXQudjEuRGlmZlJlc3BvbnNlIgOQAgESRQoKUGxhblJld2luZBIaLnN0ZXQudjEuUGxhblJld2luZFJlcXVlc3QaGy5zdGV0LnYxLlBsYW5SZXdpbmRSZXNwb25zZRI5CgZSZXdpbmQSFi5zdGV0LnYxLlJld2luZFJlcXVlc3QaFy5zdGV0LnYxLlJld2luZFJlc3BvbnNlEjUKBFVuZG8SFC5zdGV0LnYxLlVuZG9SZXF1ZXN0Ghcuc3RldC52MS5SZXdpbmRSZXNwb25zZRI1CgRSZWRvEhQuc3RldC52MS5SZWRvUmVxdWVzdBoXLnN0ZXQudjEuUmV3aW5kUmVzcG9uc2USSgoKT3BlcmF0aW9ucxIaLnN0ZXQudjEuT3BlcmF0aW9uc1JlcXVlc3QaGy5zdGV0LnYxLk9wZXJhdGlvbnNSZXNwb25zZSIDkAIBEjAKA1BpbhITLnN0ZXQudjEuUGluUmVxdWVzdBoULnN0ZXQudjEuUGluUmVzcG9uc2USNgoFVW5waW4SFS5zdGV0LnYxLlVucGluUmVxdWVzdBoWLnN0ZXQudjEuVW5waW5SZXNwb25zZRJECghMaXN0UGlucxIYLnN0ZXQudjEuTGlzdFBpbnNSZXF1ZXN0Ghkuc3RldC52MS5MaXN0UGluc1Jlc3BvbnNlIgOQAgFCLVorZ2l0aHViLmNvbS9zdGV0LWRldi9zdGV0L2dlbi9zdGV0L3YxO3N0ZXR2MWIGcHJvdG8z", [file_stet_v1_common]);
+  fileDesc("CiBzdGV0L3YxL2NoZWNrcG9pbnRfc2VydmljZS5wcm90bxIHc3RldC52MSLnAgoKQ2hlY2twb2ludBIKCgJpZBgBIAEoCRIUCgxjb252ZXJzYXRpb24YAiABKAkSDAoEcm9vdBgDIAEoDBIMCgR0cmVlGAQgASgMEhIKCm1lc3NhZ2VfaWQYBSABKAkSGwoEc2lkZRgGIAEoDjINLnN0ZXQudjEuU2lkZRIOCgZwYXJlbnQYByABKAkSDwoHdGltZV9tcxgIIAEoAxIOCgZhdXRob3IYCSABKAkSDQoFbGFiZWwYCiABKAkSEQoJd29ya3NwYWNlGAsgASgJEgwKBHR1cm4YDCABKA0SFQoNZmlsZXNfY2hhbmdlZBgNIAEoDRITCgtsaW5lc19hZGRlZBgOIAEoDRIVCg1saW5lc19yZW1vdmVkGA8gASgNEioKDG5vdF9jYXB0dXJlZBgQIAMoCzIULnN0ZXQudjEuU2tpcHBlZEZpbGUSDAoEa2luZBgRIAEoCRIMCgRwaW5zGBIgAygJIj8KC1NraXBwZWRGaWxlEgwKBHBhdGgYASABKAkSDgoGcmVhc29uGAIgASgJEhIKCnBhdGhfYnl0ZXMYAyABKAwiaQoHTm90S2VwdBISCgpoYXJkX2xpbmtzGAEgASgEEg4KBm93bmVycxgCIAEoBBISCgphdHRyaWJ1dGVzGAMgASgEEiYKCGV4YW1wbGVzGAQgAygLMhQuc3RldC52MS5Ob3RLZXB0RmlsZSI9CgtOb3RLZXB0RmlsZRIMCgRwYXRoGAEgASgJEgwKBHdoYXQYAiABKAkSEgoKcGF0aF9ieXRlcxgDIAEoDCLYAQoXQ3JlYXRlQ2hlY2twb2ludFJlcXVlc3QSEQoJd29ya3NwYWNlGAEgASgJEhQKDGNvbnZlcnNhdGlvbhgCIAEoCRISCgptZXNzYWdlX2lkGAMgASgJEhsKBHNpZGUYBCABKA4yDS5zdGV0LnYxLlNpZGUSDgoGYXV0aG9yGAUgASgJEg0KBWxhYmVsGAYgASgJEgwKBHR1cm4YByABKA0SDQoFcGF0aHMYCCADKAkSDAoEdG9vbBgJIAEoCRILCgNwaWQYCiABKA0SDAoEYXV0bxgLIAEoCCKMAQoYQ3JlYXRlQ2hlY2twb2ludFJlc3BvbnNlEicKCmNoZWNrcG9pbnQYASABKAsyEy5zdGV0LnYxLkNoZWNrcG9pbnQSIgoIbm90X2tlcHQYAiABKAsyEC5zdGV0LnYxLk5vdEtlcHQSEgoKc3RhdGVfbG9zdBgDIAEoCRIPCgdza2lwcGVkGAQgASgJIl4KFkxpc3RDaGVja3BvaW50c1JlcXVlc3QSFAoMY29udmVyc2F0aW9uGAEgASgJEhEKCXdvcmtzcGFjZRgCIAEoCRIbCgRwYWdlGAMgASgLMg0uc3RldC52MS5QYWdlIn4KF0xpc3RDaGVja3BvaW50c1Jlc3BvbnNlEigKC2NoZWNrcG9pbnRzGAEgAygLMhMuc3RldC52MS5DaGVja3BvaW50EhMKC25leHRfY3Vyc29yGAIgASgJEiQKB2RhbWFnZWQYAyADKAsyEy5zdGV0LnYxLlVucmVhZGFibGUiTAoUR2V0Q2hlY2twb2ludFJlcXVlc3QSCwoDcmVmGAEgASgJEhQKDGNvbnZlcnNhdGlvbhgCIAEoCRIRCgl3b3Jrc3BhY2UYAyABKAkiQAoVR2V0Q2hlY2twb2ludFJlc3BvbnNlEicKCmNoZWNrcG9pbnQYASABKAsyEy5zdGV0LnYxLkNoZWNrcG9pbnQiaQoWQ2hlY2twb2ludEZpbGVzUmVxdWVzdBILCgNyZWYYASABKAkSEQoJd29ya3NwYWNlGAIgASgJEgwKBHBhdGgYAyABKAkSDwoHc2hhbGxvdxgEIAEoCBIQCghjb250YWlucxgFIAEoCSJ3Cg5DaGVja3BvaW50RmlsZRIMCgRwYXRoGAEgASgJEgwKBGtpbmQYAiABKAkSDAoEbW9kZRgDIAEoDRIMCgRzaXplGAQgASgDEgoKAmlkGAUgASgMEhIKCnBhdGhfYnl0ZXMYBiABKAwSDQoFZmlsZXMYByABKAQieAoXQ2hlY2twb2ludEZpbGVzUmVzcG9uc2USJgoFZmlsZXMYASADKAsyFy5zdGV0LnYxLkNoZWNrcG9pbnRGaWxlEhEKCXRydW5jYXRlZBgCIAEoCBINCgV0b3RhbBgDIAEoBBITCgt0b3RhbF9ieXRlcxgEIAEoAyJFChVDaGVja3BvaW50RmlsZVJlcXVlc3QSCwoDcmVmGAEgASgJEhEKCXdvcmtzcGFjZRgCIAEoCRIMCgRwYXRoGAMgASgJIoEBChZDaGVja3BvaW50RmlsZVJlc3BvbnNlEiUKBGZpbGUYASABKAsyFy5zdGV0LnYxLkNoZWNrcG9pbnRGaWxlEg8KB2NvbnRlbnQYAiABKAwSDgoGYmluYXJ5GAMgASgIEhEKCXRydW5jYXRlZBgEIAEoCBIMCgRodG1sGAUgASgJIlIKDEJsYW1lUmVxdWVzdBILCgNyZWYYASABKAkSEQoJd29ya3NwYWNlGAIgASgJEhQKDGNvbnZlcnNhdGlvbhgDIAEoCRIMCgRwYXRoGAQgASgJIqcBCg1CbGFtZVJlc3BvbnNlEiMKBnJhbmdlcxgBIAMoCzITLnN0ZXQudjEuQmxhbWVSYW5nZRIlCgdvcmlnaW5zGAIgAygLMhQuc3RldC52MS5CbGFtZU9yaWdpbhIRCglmb3Jnb3R0ZW4YAyABKAQSJAoHZGFtYWdlZBgEIAMoCzITLnN0ZXQudjEuVW5yZWFkYWJsZRIRCgl0cnVuY2F0ZWQYBSABKAgiaQoKQmxhbWVSYW5nZRIMCgRsaW5lGAEgASgNEg0KBWxpbmVzGAIgASgNEgwKBHRoZW4YAyABKA0SDgoGb3JpZ2luGAQgASgNEiAKBGNhbGwYBSABKAsyEi5zdGV0LnYxLkJsYW1lQ2FsbCJGCglCbGFtZUNhbGwSDgoGbnVtYmVyGAEgASgNEgoKAmlkGAIgASgJEgwKBHRvb2wYAyABKAkSDwoHY29tbWFuZBgEIAEoCSKKAgoLQmxhbWVPcmlnaW4SDAoEa2luZBgBIAEoCRILCgN3aHkYAiABKAkSEgoKY2hlY2twb2ludBgDIAEoCRIMCgRuYW1lGAQgASgJEg0KBXBsYWNlGAUgASgJEg8KB3RpbWVfbXMYBiABKAMSDAoEcGF0aBgHIAEoCRINCgVmaXJzdBgIIAEoCBIUCgxjb252ZXJzYXRpb24YCSABKAkSDAoEdHVybhgKIAEoDRISCgptZXNzYWdlX2lkGAsgASgJEg0KBWFnZW50GAwgASgJEg0KBW1vZGVsGA0gASgJEg4KBnByb21wdBgOIAEoCRIMCgR0b29sGA8gASgJEg0KBWFtb25nGBAgAygJIoEBCgtEaWZmUmVxdWVzdBIMCgRmcm9tGAEgASgJEgoKAnRvGAIgASgJEhEKCXdvcmtzcGFjZRgDIAEoCRIUCgxjb252ZXJzYXRpb24YBCABKAkSDQoFcGF0aHMYBSADKAkSEQoJc3RhdF9vbmx5GAYgASgIEg0KBXBsYWluGAcgASgIIqEBCghGaWxlRGlmZhIMCgRwYXRoGAEgASgJEg4KBmFjdGlvbhgCIAEoCRINCgVhZGRlZBgDIAEoDRIPCgdyZW1vdmVkGAQgASgNEg4KBmJpbmFyeRgFIAEoCBIgCgVodW5rcxgGIAMoCzIRLnN0ZXQudjEuRGlmZkh1bmsSEQoJdHJ1bmNhdGVkGAcgASgIEhIKCnBhdGhfYnl0ZXMYCCABKAwiUAoIRGlmZkh1bmsSEQoJZnJvbV9saW5lGAEgASgNEg8KB3RvX2xpbmUYAiABKA0SIAoFbGluZXMYAyADKAsyES5zdGV0LnYxLkRpZmZMaW5lIjIKCERpZmZMaW5lEgoKAm9wGAEgASgJEgwKBHRleHQYAiABKAkSDAoEaHRtbBgDIAEoCSJQCgxEaWZmUmVzcG9uc2USIAoFZmlsZXMYASADKAsyES5zdGV0LnYxLkZpbGVEaWZmEg0KBWFkZGVkGAIgASgNEg8KB3JlbW92ZWQYAyABKA0ixwIKEVBsYW5SZXdpbmRSZXF1ZXN0EgsKA3JlZhgBIAEoCRIRCgl3b3Jrc3BhY2UYAiABKAkSFAoMY29udmVyc2F0aW9uGAMgASgJEg0KBWZpbGVzGAQgASgIEhkKEXdpdGhfY29udmVyc2F0aW9uGAUgASgIEhEKCWNvbmZsaWN0cxgGIAEoCRI4CgdjaG9pY2VzGAcgAygLMicuc3RldC52MS5QbGFuUmV3aW5kUmVxdWVzdC5DaG9pY2VzRW50cnkSDQoFcGF0aHMYCCADKAkSEQoJb25seV90dXJuGAkgASgNEg0KBWV4YWN0GAogASgIEiQKBWxpbmVzGAsgASgLMhUuc3RldC52MS5SZXN0b3JlTGluZXMaLgoMQ2hvaWNlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiTgoMUmVzdG9yZUxpbmVzEgwKBHBhdGgYASABKAkSDAoEZnJvbRgCIAEoCRIiCgZyYW5nZXMYAyADKAsyEi5zdGV0LnYxLkxpbmVSYW5nZSJPCglMaW5lUmFuZ2USDAoEbGluZRgBIAEoDRINCgVsaW5lcxgCIAEoDRIRCglmcm9tX2xpbmUYAyABKA0SEgoKZnJvbV9saW5lcxgEIAEoDSLzAQoLUGxhbm5lZEZpbGUSDAoEcGF0aBgBIAEoCRIOCgZhY3Rpb24YAiABKAkSCwoDYWRkGAMgASgNEgsKA2RlbBgEIAEoDRIOCgZyZWFzb24YBSABKAkSFwoPYnlfY29udmVyc2F0aW9uGAYgASgJEg8KB2J5X3R1cm4YByABKA0SCwoDd2h5GAggASgJEhIKCnBhdGhfYnl0ZXMYCSABKAwSDQoFYWJvdXQYCiABKAkSDgoGbWVyZ2VkGAsgASgIEhAKCG5vX21lcmdlGAwgASgJEiAKBW1lcmdlGA0gAygLMhEuc3RldC52MS5EaWZmSHVuayK3AgoSUGxhblJld2luZFJlc3BvbnNlEhIKCnBsYW5fdG9rZW4YASABKAkSHwoCdG8YAiABKAsyEy5zdGV0LnYxLkNoZWNrcG9pbnQSIwoFZmlsZXMYAyADKAsyFC5zdGV0LnYxLlBsYW5uZWRGaWxlEhEKCXVudG91Y2hlZBgEIAEoDRIqCgxub3RfY2FwdHVyZWQYBSADKAsyFC5zdGV0LnYxLlNraXBwZWRGaWxlEhsKE2NvbnZlcnNhdGlvbl9lZmZlY3QYBiABKAkSFAoMbmVlZHNfY2hvaWNlGAcgASgIEg8KB3BhcnRpYWwYCCABKAgSIgoIbm90X2tlcHQYCSABKAsyEC5zdGV0LnYxLk5vdEtlcHQSIAoHYXRfd29yaxgKIAMoCzIPLnN0ZXQudjEuQXRXb3JrInoKBkF0V29yaxIUCgxjb252ZXJzYXRpb24YASABKAkSDAoEdHVybhgCIAEoDRIQCghzaW5jZV9tcxgDIAEoAxIPCgdzZWVuX21zGAQgASgDEikKCXByb2Nlc3NlcxgFIAMoCzIWLnN0ZXQudjEuQXRXb3JrUHJvY2VzcyItCg1BdFdvcmtQcm9jZXNzEgsKA3BpZBgBIAEoDRIPCgdjb21tYW5kGAIgASgJImYKDVJld2luZFJlcXVlc3QSKAoEcGxhbhgBIAEoCzIaLnN0ZXQudjEuUGxhblJld2luZFJlcXVlc3QSEgoKcGxhbl90b2tlbhgCIAEoCRIXCg9ldmVuX2lmX3J1bm5pbmcYAyABKAgidgoOUmV3aW5kUmVzcG9uc2USEQoJb3BlcmF0aW9uGAEgASgJEg0KBXNhdmVkGAIgASgJEg0KBWZpbGVzGAMgASgNEg8KB3BhcnRpYWwYBCABKAgSIgoEbGVmdBgFIAMoCzIULnN0ZXQudjEuUGxhbm5lZEZpbGUiOQoLVW5kb1JlcXVlc3QSEQoJd29ya3NwYWNlGAEgASgJEhcKD2V2ZW5faWZfcnVubmluZxgCIAEoCCI5CgtSZWRvUmVxdWVzdBIRCgl3b3Jrc3BhY2UYASABKAkSFwoPZXZlbl9pZl9ydW5uaW5nGAIgASgIIkMKEU9wZXJhdGlvbnNSZXF1ZXN0EhEKCXdvcmtzcGFjZRgBIAEoCRIbCgRwYWdlGAIgASgLMg0uc3RldC52MS5QYWdlIrMBCglPcGVyYXRpb24SCgoCaWQYASABKAkSDAoEa2luZBgCIAEoCRIPCgd0aW1lX21zGAMgASgDEg4KBmF1dGhvchgEIAEoCRIRCgl3b3Jrc3BhY2UYBSABKAkSFAoMY29udmVyc2F0aW9uGAYgASgJEg8KB3N1bW1hcnkYByABKAkSEAoIY2FuX3VuZG8YCCABKAgSEAoIY2FuX3JlZG8YCSABKAgSDQoFc2F2ZWQYCiABKAkiUQoST3BlcmF0aW9uc1Jlc3BvbnNlEiYKCm9wZXJhdGlvbnMYASADKAsyEi5zdGV0LnYxLk9wZXJhdGlvbhITCgtuZXh0X2N1cnNvchgCIAEoCSJQCgpQaW5SZXF1ZXN0EgwKBG5hbWUYASABKAkSCwoDcmVmGAIgASgJEhEKCXdvcmtzcGFjZRgDIAEoCRIUCgxjb252ZXJzYXRpb24YBCABKAkiDQoLUGluUmVzcG9uc2UiLwoMVW5waW5SZXF1ZXN0EgwKBG5hbWUYASABKAkSEQoJd29ya3NwYWNlGAIgASgJIg8KDVVucGluUmVzcG9uc2UiEQoPTGlzdFBpbnNSZXF1ZXN0In4KB1BpbkluZm8SDAoEbmFtZRgBIAEoCRISCgpjaGVja3BvaW50GAIgASgJEhQKDGNvbnZlcnNhdGlvbhgDIAEoCRIPCgd0aW1lX21zGAQgASgDEhEKCXdvcmtzcGFjZRgFIAEoCRIXCg9jaGVja3BvaW50X25hbWUYBiABKAkiMgoQTGlzdFBpbnNSZXNwb25zZRIeCgRwaW5zGAEgAygLMhAuc3RldC52MS5QaW5JbmZvMv8HChFDaGVja3BvaW50U2VydmljZRJNCgZDcmVhdGUSIC5zdGV0LnYxLkNyZWF0ZUNoZWNrcG9pbnRSZXF1ZXN0GiEuc3RldC52MS5DcmVhdGVDaGVja3BvaW50UmVzcG9uc2USTgoETGlzdBIfLnN0ZXQudjEuTGlzdENoZWNrcG9pbnRzUmVxdWVzdBogLnN0ZXQudjEuTGlzdENoZWNrcG9pbnRzUmVzcG9uc2UiA5ACARJJCgNHZXQSHS5zdGV0LnYxLkdldENoZWNrcG9pbnRSZXF1ZXN0Gh4uc3RldC52MS5HZXRDaGVja3BvaW50UmVzcG9uc2UiA5ACARJPCgVGaWxlcxIfLnN0ZXQudjEuQ2hlY2twb2ludEZpbGVzUmVxdWVzdBogLnN0ZXQudjEuQ2hlY2twb2ludEZpbGVzUmVzcG9uc2UiA5ACARJMCgRGaWxlEh4uc3RldC52MS5DaGVja3BvaW50RmlsZVJlcXVlc3QaHy5zdGV0LnYxLkNoZWNrcG9pbnRGaWxlUmVzcG9uc2UiA5ACARI4CgREaWZmEhQuc3RldC52MS5EaWZmUmVxdWVzdBoVLnN0ZXQudjEuRGlmZlJlc3BvbnNlIgOQAgESOwoFQmxhbWUSFS5zdGV0LnYxLkJsYW1lUmVxdWVzdBoWLnN0ZXQudjEuQmxhbWVSZXNwb25zZSIDkAIBEkUKClBsYW5SZXdpbmQSGi5zdGV0LnYxLlBsYW5SZXdpbmRSZXF1ZXN0Ghsuc3RldC52MS5QbGFuUmV3aW5kUmVzcG9uc2USOQoGUmV3aW5kEhYuc3RldC52MS5SZXdpbmRSZXF1ZXN0Ghcuc3RldC52MS5SZXdpbmRSZXNwb25zZRI1CgRVbmRvEhQuc3RldC52MS5VbmRvUmVxdWVzdBoXLnN0ZXQudjEuUmV3aW5kUmVzcG9uc2USNQoEUmVkbxIULnN0ZXQudjEuUmVkb1JlcXVlc3QaFy5zdGV0LnYxLlJld2luZFJlc3BvbnNlEkoKCk9wZXJhdGlvbnMSGi5zdGV0LnYxLk9wZXJhdGlvbnNSZXF1ZXN0Ghsuc3RldC52MS5PcGVyYXRpb25zUmVzcG9uc2UiA5ACARIwCgNQaW4SEy5zdGV0LnYxLlBpblJlcXVlc3QaFC5zdGV0LnYxLlBpblJlc3BvbnNlEjYKBVVucGluEhUuc3RldC52MS5VbnBpblJlcXVlc3QaFi5zdGV0LnYxLlVucGluUmVzcG9uc2USRAoITGlzdFBpbnMSGC5zdGV0LnYxLkxpc3RQaW5zUmVxdWVzdBoZLnN0ZXQudjEuTGlzdFBpbnNSZXNwb25zZSIDkAIBQi1aK2dpdGh1Yi5jb20vc3RldC1kZXYvc3RldC9nZW4vc3RldC92MTtzdGV0djFiBnByb3RvMw", [file_stet_v1_common]);
 
 /**
  * @generated from message stet.v1.Checkpoint
@@ -634,6 +634,283 @@ export const CheckpointFileResponseSchema: GenMessage<CheckpointFileResponse> = 
   messageDesc(file_stet_v1_checkpoint_service, 14);
 
 /**
+ * @generated from message stet.v1.BlameRequest
+ */
+export type BlameRequest = Message<"stet.v1.BlameRequest"> & {
+  /**
+   * A checkpoint. Empty or "@" is the workspace as it is now.
+   *
+   * @generated from field: string ref = 1;
+   */
+  ref: string;
+
+  /**
+   * @generated from field: string workspace = 2;
+   */
+  workspace: string;
+
+  /**
+   * @generated from field: string conversation = 3;
+   */
+  conversation: string;
+
+  /**
+   * @generated from field: string path = 4;
+   */
+  path: string;
+};
+
+/**
+ * Describes the message stet.v1.BlameRequest.
+ * Use `create(BlameRequestSchema)` to create a new message.
+ */
+export const BlameRequestSchema: GenMessage<BlameRequest> = /*@__PURE__*/
+  messageDesc(file_stet_v1_checkpoint_service, 15);
+
+/**
+ * @generated from message stet.v1.BlameResponse
+ */
+export type BlameResponse = Message<"stet.v1.BlameResponse"> & {
+  /**
+   * In the order of the lines, without gaps.
+   *
+   * @generated from field: repeated stet.v1.BlameRange ranges = 1;
+   */
+  ranges: BlameRange[];
+
+  /**
+   * Oldest first.
+   *
+   * @generated from field: repeated stet.v1.BlameOrigin origins = 2;
+   */
+  origins: BlameOrigin[];
+
+  /**
+   * How many checkpoints before the oldest one that has the file are no longer kept.
+   *
+   * @generated from field: uint64 forgotten = 3;
+   */
+  forgotten: bigint;
+
+  /**
+   * Checkpoints that cannot be read.
+   *
+   * @generated from field: repeated stet.v1.Unreadable damaged = 4;
+   */
+  damaged: Unreadable[];
+
+  /**
+   * There are more lines; the answer has no room for them.
+   *
+   * @generated from field: bool truncated = 5;
+   */
+  truncated: boolean;
+};
+
+/**
+ * Describes the message stet.v1.BlameResponse.
+ * Use `create(BlameResponseSchema)` to create a new message.
+ */
+export const BlameResponseSchema: GenMessage<BlameResponse> = /*@__PURE__*/
+  messageDesc(file_stet_v1_checkpoint_service, 16);
+
+/**
+ * BlameRange is lines beside each other that came from the same place.
+ *
+ * @generated from message stet.v1.BlameRange
+ */
+export type BlameRange = Message<"stet.v1.BlameRange"> & {
+  /**
+   * The first line, from 1.
+   *
+   * @generated from field: uint32 line = 1;
+   */
+  line: number;
+
+  /**
+   * @generated from field: uint32 lines = 2;
+   */
+  lines: number;
+
+  /**
+   * The number of the first line in the version that it began with.
+   *
+   * @generated from field: uint32 then = 3;
+   */
+  then: number;
+
+  /**
+   * Place in the list of origins.
+   *
+   * @generated from field: uint32 origin = 4;
+   */
+  origin: number;
+
+  /**
+   * The call that wrote them; missing if it is not known.
+   *
+   * @generated from field: stet.v1.BlameCall call = 5;
+   */
+  call?: BlameCall | undefined;
+};
+
+/**
+ * Describes the message stet.v1.BlameRange.
+ * Use `create(BlameRangeSchema)` to create a new message.
+ */
+export const BlameRangeSchema: GenMessage<BlameRange> = /*@__PURE__*/
+  messageDesc(file_stet_v1_checkpoint_service, 17);
+
+/**
+ * @generated from message stet.v1.BlameCall
+ */
+export type BlameCall = Message<"stet.v1.BlameCall"> & {
+  /**
+   * Counts the calls of the turn, from 1.
+   *
+   * @generated from field: uint32 number = 1;
+   */
+  number: number;
+
+  /**
+   * @generated from field: string id = 2;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string tool = 3;
+   */
+  tool: string;
+
+  /**
+   * What a shell ran.
+   *
+   * @generated from field: string command = 4;
+   */
+  command: string;
+};
+
+/**
+ * Describes the message stet.v1.BlameCall.
+ * Use `create(BlameCallSchema)` to create a new message.
+ */
+export const BlameCallSchema: GenMessage<BlameCall> = /*@__PURE__*/
+  messageDesc(file_stet_v1_checkpoint_service, 18);
+
+/**
+ * BlameOrigin is a change that lines began with.
+ *
+ * @generated from message stet.v1.BlameOrigin
+ */
+export type BlameOrigin = Message<"stet.v1.BlameOrigin"> & {
+  /**
+   * agent, you, several or unknown.
+   *
+   * @generated from field: string kind = 1;
+   */
+  kind: string;
+
+  /**
+   * Why it is unknown: before-the-first-checkpoint, forgotten, not-captured or merged.
+   *
+   * @generated from field: string why = 2;
+   */
+  why: string;
+
+  /**
+   * The checkpoint that saw the change first, with its name, such as "c7", and its place in
+   * the history, such as "before turn 1"; empty if none has it yet.
+   *
+   * @generated from field: string checkpoint = 3;
+   */
+  checkpoint: string;
+
+  /**
+   * @generated from field: string name = 4;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string place = 5;
+   */
+  place: string;
+
+  /**
+   * @generated from field: int64 time_ms = 6;
+   */
+  timeMs: bigint;
+
+  /**
+   * The name of the file then.
+   *
+   * @generated from field: string path = 7;
+   */
+  path: string;
+
+  /**
+   * It was there at the oldest checkpoint that is kept.
+   *
+   * @generated from field: bool first = 8;
+   */
+  first: boolean;
+
+  /**
+   * Who wrote it, where kind is agent.
+   *
+   * @generated from field: string conversation = 9;
+   */
+  conversation: string;
+
+  /**
+   * @generated from field: uint32 turn = 10;
+   */
+  turn: number;
+
+  /**
+   * @generated from field: string message_id = 11;
+   */
+  messageId: string;
+
+  /**
+   * @generated from field: string agent = 12;
+   */
+  agent: string;
+
+  /**
+   * @generated from field: string model = 13;
+   */
+  model: string;
+
+  /**
+   * The beginning of what the turn was asked for.
+   *
+   * @generated from field: string prompt = 14;
+   */
+  prompt: string;
+
+  /**
+   * The tool after which the checkpoint was made, or empty.
+   *
+   * @generated from field: string tool = 15;
+   */
+  tool: string;
+
+  /**
+   * The conversations of which one wrote it, where kind is several.
+   *
+   * @generated from field: repeated string among = 16;
+   */
+  among: string[];
+};
+
+/**
+ * Describes the message stet.v1.BlameOrigin.
+ * Use `create(BlameOriginSchema)` to create a new message.
+ */
+export const BlameOriginSchema: GenMessage<BlameOrigin> = /*@__PURE__*/
+  messageDesc(file_stet_v1_checkpoint_service, 19);
+
+/**
  * @generated from message stet.v1.DiffRequest
  */
 export type DiffRequest = Message<"stet.v1.DiffRequest"> & {
@@ -684,7 +961,7 @@ export type DiffRequest = Message<"stet.v1.DiffRequest"> & {
  * Use `create(DiffRequestSchema)` to create a new message.
  */
 export const DiffRequestSchema: GenMessage<DiffRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 15);
+  messageDesc(file_stet_v1_checkpoint_service, 20);
 
 /**
  * @generated from message stet.v1.FileDiff
@@ -738,7 +1015,7 @@ export type FileDiff = Message<"stet.v1.FileDiff"> & {
  * Use `create(FileDiffSchema)` to create a new message.
  */
 export const FileDiffSchema: GenMessage<FileDiff> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 16);
+  messageDesc(file_stet_v1_checkpoint_service, 21);
 
 /**
  * @generated from message stet.v1.DiffHunk
@@ -765,7 +1042,7 @@ export type DiffHunk = Message<"stet.v1.DiffHunk"> & {
  * Use `create(DiffHunkSchema)` to create a new message.
  */
 export const DiffHunkSchema: GenMessage<DiffHunk> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 17);
+  messageDesc(file_stet_v1_checkpoint_service, 22);
 
 /**
  * @generated from message stet.v1.DiffLine
@@ -796,7 +1073,7 @@ export type DiffLine = Message<"stet.v1.DiffLine"> & {
  * Use `create(DiffLineSchema)` to create a new message.
  */
 export const DiffLineSchema: GenMessage<DiffLine> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 18);
+  messageDesc(file_stet_v1_checkpoint_service, 23);
 
 /**
  * @generated from message stet.v1.DiffResponse
@@ -823,7 +1100,7 @@ export type DiffResponse = Message<"stet.v1.DiffResponse"> & {
  * Use `create(DiffResponseSchema)` to create a new message.
  */
 export const DiffResponseSchema: GenMessage<DiffResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 19);
+  messageDesc(file_stet_v1_checkpoint_service, 24);
 
 /**
  * @generated from message stet.v1.PlanRewindRequest
@@ -900,7 +1177,7 @@ export type PlanRewindRequest = Message<"stet.v1.PlanRewindRequest"> & {
  * Use `create(PlanRewindRequestSchema)` to create a new message.
  */
 export const PlanRewindRequestSchema: GenMessage<PlanRewindRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 20);
+  messageDesc(file_stet_v1_checkpoint_service, 25);
 
 /**
  * RestoreLines names lines of one file, as a diff from ref to another version shows them.
@@ -931,7 +1208,7 @@ export type RestoreLines = Message<"stet.v1.RestoreLines"> & {
  * Use `create(RestoreLinesSchema)` to create a new message.
  */
 export const RestoreLinesSchema: GenMessage<RestoreLines> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 21);
+  messageDesc(file_stet_v1_checkpoint_service, 26);
 
 /**
  * LineRange is lines of both versions, as the hunks of a diff count them: from 1, and a
@@ -967,7 +1244,7 @@ export type LineRange = Message<"stet.v1.LineRange"> & {
  * Use `create(LineRangeSchema)` to create a new message.
  */
 export const LineRangeSchema: GenMessage<LineRange> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 22);
+  messageDesc(file_stet_v1_checkpoint_service, 27);
 
 /**
  * @generated from message stet.v1.PlannedFile
@@ -1061,7 +1338,7 @@ export type PlannedFile = Message<"stet.v1.PlannedFile"> & {
  * Use `create(PlannedFileSchema)` to create a new message.
  */
 export const PlannedFileSchema: GenMessage<PlannedFile> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 23);
+  messageDesc(file_stet_v1_checkpoint_service, 28);
 
 /**
  * @generated from message stet.v1.PlanRewindResponse
@@ -1134,7 +1411,7 @@ export type PlanRewindResponse = Message<"stet.v1.PlanRewindResponse"> & {
  * Use `create(PlanRewindResponseSchema)` to create a new message.
  */
 export const PlanRewindResponseSchema: GenMessage<PlanRewindResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 24);
+  messageDesc(file_stet_v1_checkpoint_service, 29);
 
 /**
  * AtWork is a turn of a conversation that is going on.
@@ -1178,7 +1455,7 @@ export type AtWork = Message<"stet.v1.AtWork"> & {
  * Use `create(AtWorkSchema)` to create a new message.
  */
 export const AtWorkSchema: GenMessage<AtWork> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 25);
+  messageDesc(file_stet_v1_checkpoint_service, 30);
 
 /**
  * @generated from message stet.v1.AtWorkProcess
@@ -1200,7 +1477,7 @@ export type AtWorkProcess = Message<"stet.v1.AtWorkProcess"> & {
  * Use `create(AtWorkProcessSchema)` to create a new message.
  */
 export const AtWorkProcessSchema: GenMessage<AtWorkProcess> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 26);
+  messageDesc(file_stet_v1_checkpoint_service, 31);
 
 /**
  * @generated from message stet.v1.RewindRequest
@@ -1230,7 +1507,7 @@ export type RewindRequest = Message<"stet.v1.RewindRequest"> & {
  * Use `create(RewindRequestSchema)` to create a new message.
  */
 export const RewindRequestSchema: GenMessage<RewindRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 27);
+  messageDesc(file_stet_v1_checkpoint_service, 32);
 
 /**
  * @generated from message stet.v1.RewindResponse
@@ -1269,7 +1546,7 @@ export type RewindResponse = Message<"stet.v1.RewindResponse"> & {
  * Use `create(RewindResponseSchema)` to create a new message.
  */
 export const RewindResponseSchema: GenMessage<RewindResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 28);
+  messageDesc(file_stet_v1_checkpoint_service, 33);
 
 /**
  * @generated from message stet.v1.UndoRequest
@@ -1293,7 +1570,7 @@ export type UndoRequest = Message<"stet.v1.UndoRequest"> & {
  * Use `create(UndoRequestSchema)` to create a new message.
  */
 export const UndoRequestSchema: GenMessage<UndoRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 29);
+  messageDesc(file_stet_v1_checkpoint_service, 34);
 
 /**
  * @generated from message stet.v1.RedoRequest
@@ -1317,7 +1594,7 @@ export type RedoRequest = Message<"stet.v1.RedoRequest"> & {
  * Use `create(RedoRequestSchema)` to create a new message.
  */
 export const RedoRequestSchema: GenMessage<RedoRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 30);
+  messageDesc(file_stet_v1_checkpoint_service, 35);
 
 /**
  * @generated from message stet.v1.OperationsRequest
@@ -1339,7 +1616,7 @@ export type OperationsRequest = Message<"stet.v1.OperationsRequest"> & {
  * Use `create(OperationsRequestSchema)` to create a new message.
  */
 export const OperationsRequestSchema: GenMessage<OperationsRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 31);
+  messageDesc(file_stet_v1_checkpoint_service, 36);
 
 /**
  * @generated from message stet.v1.Operation
@@ -1401,7 +1678,7 @@ export type Operation = Message<"stet.v1.Operation"> & {
  * Use `create(OperationSchema)` to create a new message.
  */
 export const OperationSchema: GenMessage<Operation> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 32);
+  messageDesc(file_stet_v1_checkpoint_service, 37);
 
 /**
  * @generated from message stet.v1.OperationsResponse
@@ -1423,7 +1700,7 @@ export type OperationsResponse = Message<"stet.v1.OperationsResponse"> & {
  * Use `create(OperationsResponseSchema)` to create a new message.
  */
 export const OperationsResponseSchema: GenMessage<OperationsResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 33);
+  messageDesc(file_stet_v1_checkpoint_service, 38);
 
 /**
  * A name belongs to the workspace of its checkpoint. Other workspaces may have the same.
@@ -1457,7 +1734,7 @@ export type PinRequest = Message<"stet.v1.PinRequest"> & {
  * Use `create(PinRequestSchema)` to create a new message.
  */
 export const PinRequestSchema: GenMessage<PinRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 34);
+  messageDesc(file_stet_v1_checkpoint_service, 39);
 
 /**
  * @generated from message stet.v1.PinResponse
@@ -1470,7 +1747,7 @@ export type PinResponse = Message<"stet.v1.PinResponse"> & {
  * Use `create(PinResponseSchema)` to create a new message.
  */
 export const PinResponseSchema: GenMessage<PinResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 35);
+  messageDesc(file_stet_v1_checkpoint_service, 40);
 
 /**
  * @generated from message stet.v1.UnpinRequest
@@ -1494,7 +1771,7 @@ export type UnpinRequest = Message<"stet.v1.UnpinRequest"> & {
  * Use `create(UnpinRequestSchema)` to create a new message.
  */
 export const UnpinRequestSchema: GenMessage<UnpinRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 36);
+  messageDesc(file_stet_v1_checkpoint_service, 41);
 
 /**
  * @generated from message stet.v1.UnpinResponse
@@ -1507,7 +1784,7 @@ export type UnpinResponse = Message<"stet.v1.UnpinResponse"> & {
  * Use `create(UnpinResponseSchema)` to create a new message.
  */
 export const UnpinResponseSchema: GenMessage<UnpinResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 37);
+  messageDesc(file_stet_v1_checkpoint_service, 42);
 
 /**
  * @generated from message stet.v1.ListPinsRequest
@@ -1520,7 +1797,7 @@ export type ListPinsRequest = Message<"stet.v1.ListPinsRequest"> & {
  * Use `create(ListPinsRequestSchema)` to create a new message.
  */
 export const ListPinsRequestSchema: GenMessage<ListPinsRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 38);
+  messageDesc(file_stet_v1_checkpoint_service, 43);
 
 /**
  * @generated from message stet.v1.PinInfo
@@ -1566,7 +1843,7 @@ export type PinInfo = Message<"stet.v1.PinInfo"> & {
  * Use `create(PinInfoSchema)` to create a new message.
  */
 export const PinInfoSchema: GenMessage<PinInfo> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 39);
+  messageDesc(file_stet_v1_checkpoint_service, 44);
 
 /**
  * @generated from message stet.v1.ListPinsResponse
@@ -1583,7 +1860,7 @@ export type ListPinsResponse = Message<"stet.v1.ListPinsResponse"> & {
  * Use `create(ListPinsResponseSchema)` to create a new message.
  */
 export const ListPinsResponseSchema: GenMessage<ListPinsResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_checkpoint_service, 40);
+  messageDesc(file_stet_v1_checkpoint_service, 45);
 
 /**
  * CheckpointService takes restore points of workspaces on the server's machine
@@ -1649,6 +1926,16 @@ export const CheckpointService: GenService<{
     methodKind: "unary";
     input: typeof DiffRequestSchema;
     output: typeof DiffResponseSchema;
+  },
+  /**
+   * Blame returns where each line of a file came from.
+   *
+   * @generated from rpc stet.v1.CheckpointService.Blame
+   */
+  blame: {
+    methodKind: "unary";
+    input: typeof BlameRequestSchema;
+    output: typeof BlameResponseSchema;
   },
   /**
    * PlanRewind returns what a rewind would do, and the token that Rewind needs.

@@ -19,7 +19,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stet/v1/page_service.proto.
  */
 export const file_stet_v1_page_service: GenFile = /*@__PURE__*/
-  fileDesc("ChpzdGV0L3YxL3BhZ2Vfc2VydmljZS5wcm90bxIHc3RldC52MSIuCg9PdmVydmlld1JlcXVlc3QSGwoEcGFnZRgBIAEoCzINLnN0ZXQudjEuUGFnZSKIAgoLT3ZlcnZpZXdSb3cSCgoCaWQYASABKAkSDQoFdGl0bGUYAiABKAkSEQoJd29ya3NwYWNlGAMgASgJEg0KBWFnZW50GAQgASgJEg0KBXR1cm5zGAUgASgNEg0KBXNhdmVzGAYgASgEEhIKCmNyZWF0ZWRfbXMYByABKAMSEgoKdXBkYXRlZF9tcxgIIAEoAxIOCgZwYXJlbnQYCSABKAkSEwoLY2hlY2twb2ludHMYCiABKA0SDQoFZmlsZXMYCyABKA0SDQoFYWRkZWQYDCABKA0SDwoHcmVtb3ZlZBgNIAEoDRINCgVtb2RlbBgOIAEoCRITCgtzdWJhZ2VudF9vZhgPIAEoCSJxChBPdmVydmlld1Jlc3BvbnNlEiIKBHJvd3MYASADKAsyFC5zdGV0LnYxLk92ZXJ2aWV3Um93EhMKC25leHRfY3Vyc29yGAIgASgJEiQKB2RhbWFnZWQYAyADKAsyEy5zdGV0LnYxLlVucmVhZGFibGUiJwoPVGltZWxpbmVSZXF1ZXN0EhQKDGNvbnZlcnNhdGlvbhgBIAEoCSLsAQoNVGltZWxpbmVFbnRyeRInCgpjaGVja3BvaW50GAEgASgLMhMuc3RldC52MS5DaGVja3BvaW50EgwKBG5hbWUYAiABKAkSDAoEZ29uZRgDIAEoCBIPCgdnb25lX21zGAQgASgDEg0KBXF1aWV0GAUgASgIEg8KB2N1cnJlbnQYBiABKAgSCwoDYXNrGAcgASgJEg0KBXRvb2xzGAggASgJEhEKCWNvbnRpbnVlcxgJIAEoCRIOCgZicmFuY2gYCiABKA0SJgoKdHVybl90b3RhbBgLIAEoCzISLnN0ZXQudjEuVHVyblRvdGFsItgBCglUdXJuVG90YWwSDQoFZmlsZXMYASABKA0SDQoFYWRkZWQYAiABKA0SDwoHcmVtb3ZlZBgDIAEoDRIPCgdwYXJ0aWFsGAQgASgIEhMKC2NoZWNrcG9pbnRzGAUgASgNEhMKC2R1cmF0aW9uX21zGAYgASgDEhYKDmNvbnRleHRfdG9rZW5zGAcgASgNEhUKDWNvbnRleHRfbGltaXQYCCABKA0SHQoFc3BlbnQYCSABKAsyDi5zdGV0LnYxLlNwZW50EhMKC2ludGVycnVwdGVkGAogASgIIkwKDFRpbWVsaW5lRm9yaxIKCgJpZBgBIAEoCRINCgV0aXRsZRgCIAEoCRINCgV0dXJucxgDIAEoDRISCgpjcmVhdGVkX21zGAQgASgDIuMBChBUaW1lbGluZVJlc3BvbnNlEicKB2VudHJpZXMYASADKAsyFi5zdGV0LnYxLlRpbWVsaW5lRW50cnkSJAoFZm9ya3MYAiADKAsyFS5zdGV0LnYxLlRpbWVsaW5lRm9yaxIRCgl0cnVuY2F0ZWQYAyABKAgSJAoHZGFtYWdlZBgEIAMoCzITLnN0ZXQudjEuVW5yZWFkYWJsZRIdCgVzcGVudBgFIAEoCzIOLnN0ZXQudjEuU3BlbnQSKAoJc3ViYWdlbnRzGAYgAygLMhUuc3RldC52MS5UaW1lbGluZUZvcmsiNwoMR3JhcGhSZXF1ZXN0EgoKAmlkGAEgASgMEgwKBGtpbmQYAiABKAkSDQoFbGltaXQYAyABKA0ibwoJR3JhcGhOb2RlEgoKAmlkGAEgASgMEgwKBGtpbmQYAiABKAkSDAoEc2l6ZRgDIAEoAxIOCgZzdG9yZWQYBCABKAMSDQoFZGVwdGgYBSABKA0SDAoEcmVmcxgGIAEoDRINCgVlcnJvchgHIAEoCSI0CglHcmFwaEVkZ2USDAoEZnJvbRgBIAEoDRIKCgJ0bxgCIAEoDRINCgVmaWVsZBgDIAEoCSJoCg1HcmFwaFJlc3BvbnNlEiEKBW5vZGVzGAEgAygLMhIuc3RldC52MS5HcmFwaE5vZGUSIQoFZWRnZXMYAiADKAsyEi5zdGV0LnYxLkdyYXBoRWRnZRIRCgl0cnVuY2F0ZWQYAyABKAgiEAoOU3RvcmFnZVJlcXVlc3QiLgoMU3RvcmFnZVBvaW50Eg8KB3RpbWVfbXMYASABKAMSDQoFYnl0ZXMYAiADKAMigQMKD1N0b3JhZ2VSZXNwb25zZRIhCgVraW5kcxgBIAMoCzISLnN0ZXQudjEuS2luZFN0YXRzEiUKBnBvaW50cxgCIAMoCzIVLnN0ZXQudjEuU3RvcmFnZVBvaW50EhUKDWxvZ2ljYWxfYnl0ZXMYAyABKAMSFQoNY29udGVudF9ieXRlcxgEIAEoAxIUCgxzdG9yZWRfYnl0ZXMYBSABKAMSEgoKZGlza19ieXRlcxgGIAEoAxIoCgx1bnJlZmVyZW5jZWQYByABKAsyEi5zdGV0LnYxLktpbmRTdGF0cxIwCg1jb252ZXJzYXRpb25zGAggAygLMhkuc3RldC52MS5Db252ZXJzYXRpb25TaXplEg8KB3BhcnRpYWwYCSABKAgSDwoHZGFtYWdlZBgKIAMoCRImCgZyZW1vdGUYCyABKAsyFi5zdGV0LnYxLlJlbW90ZUJhY2tsb2cSEwoLbWVhc3VyZWRfbXMYDCABKAMSEQoJbWVhc3VyaW5nGA0gASgIIlcKDVJlbW90ZUJhY2tsb2cSCwoDdXJsGAEgASgJEg0KBWJsb2JzGAIgASgDEg0KBWJ5dGVzGAMgASgDEgwKBG1vcmUYBCABKAgSDQoFZXJyb3IYBSABKAkiLwoNRm9sbG93UmVxdWVzdBIKCgJpZBgBIAEoCRISCgpvZmZzZXRfa2V5GAIgASgJIsYBCg5Gb2xsb3dSZXNwb25zZRISCgpvZmZzZXRfa2V5GAEgASgJEgwKBGtpbmQYAiABKAkSDAoEdGV4dBgDIAEoCRIMCgRodG1sGAQgASgJEgwKBHRvb2wYBSABKAkSDwoHY2FsbF9pZBgGIAEoCRIMCgRwYXRoGAcgASgJEg4KBnN0YXR1cxgIIAEoCRINCgVhZGRlZBgJIAEoDRIPCgdyZW1vdmVkGAogASgNEgwKBGRpZmYYCyABKAkSCwoDc2VxGAwgASgEMtYCCgtQYWdlU2VydmljZRJECghPdmVydmlldxIYLnN0ZXQudjEuT3ZlcnZpZXdSZXF1ZXN0Ghkuc3RldC52MS5PdmVydmlld1Jlc3BvbnNlIgOQAgESRAoIVGltZWxpbmUSGC5zdGV0LnYxLlRpbWVsaW5lUmVxdWVzdBoZLnN0ZXQudjEuVGltZWxpbmVSZXNwb25zZSIDkAIBEjsKBUdyYXBoEhUuc3RldC52MS5HcmFwaFJlcXVlc3QaFi5zdGV0LnYxLkdyYXBoUmVzcG9uc2UiA5ACARJBCgdTdG9yYWdlEhcuc3RldC52MS5TdG9yYWdlUmVxdWVzdBoYLnN0ZXQudjEuU3RvcmFnZVJlc3BvbnNlIgOQAgESOwoGRm9sbG93EhYuc3RldC52MS5Gb2xsb3dSZXF1ZXN0Ghcuc3RldC52MS5Gb2xsb3dSZXNwb25zZTABQi1aK2dpdGh1Yi5jb20vc3RldC1kZXYvc3RldC9nZW4vc3RldC92MTtzdGV0djFiBnByb3RvMw", [file_stet_v1_checkpoint_service, file_stet_v1_common, file_stet_v1_store_service]);
+  fileDesc("ChpzdGV0L3YxL3BhZ2Vfc2VydmljZS5wcm90bxIHc3RldC52MSIuCg9PdmVydmlld1JlcXVlc3QSGwoEcGFnZRgBIAEoCzINLnN0ZXQudjEuUGFnZSKIAgoLT3ZlcnZpZXdSb3cSCgoCaWQYASABKAkSDQoFdGl0bGUYAiABKAkSEQoJd29ya3NwYWNlGAMgASgJEg0KBWFnZW50GAQgASgJEg0KBXR1cm5zGAUgASgNEg0KBXNhdmVzGAYgASgEEhIKCmNyZWF0ZWRfbXMYByABKAMSEgoKdXBkYXRlZF9tcxgIIAEoAxIOCgZwYXJlbnQYCSABKAkSEwoLY2hlY2twb2ludHMYCiABKA0SDQoFZmlsZXMYCyABKA0SDQoFYWRkZWQYDCABKA0SDwoHcmVtb3ZlZBgNIAEoDRINCgVtb2RlbBgOIAEoCRITCgtzdWJhZ2VudF9vZhgPIAEoCSJxChBPdmVydmlld1Jlc3BvbnNlEiIKBHJvd3MYASADKAsyFC5zdGV0LnYxLk92ZXJ2aWV3Um93EhMKC25leHRfY3Vyc29yGAIgASgJEiQKB2RhbWFnZWQYAyADKAsyEy5zdGV0LnYxLlVucmVhZGFibGUiJwoPVGltZWxpbmVSZXF1ZXN0EhQKDGNvbnZlcnNhdGlvbhgBIAEoCSLsAQoNVGltZWxpbmVFbnRyeRInCgpjaGVja3BvaW50GAEgASgLMhMuc3RldC52MS5DaGVja3BvaW50EgwKBG5hbWUYAiABKAkSDAoEZ29uZRgDIAEoCBIPCgdnb25lX21zGAQgASgDEg0KBXF1aWV0GAUgASgIEg8KB2N1cnJlbnQYBiABKAgSCwoDYXNrGAcgASgJEg0KBXRvb2xzGAggASgJEhEKCWNvbnRpbnVlcxgJIAEoCRIOCgZicmFuY2gYCiABKA0SJgoKdHVybl90b3RhbBgLIAEoCzISLnN0ZXQudjEuVHVyblRvdGFsItgBCglUdXJuVG90YWwSDQoFZmlsZXMYASABKA0SDQoFYWRkZWQYAiABKA0SDwoHcmVtb3ZlZBgDIAEoDRIPCgdwYXJ0aWFsGAQgASgIEhMKC2NoZWNrcG9pbnRzGAUgASgNEhMKC2R1cmF0aW9uX21zGAYgASgDEhYKDmNvbnRleHRfdG9rZW5zGAcgASgNEhUKDWNvbnRleHRfbGltaXQYCCABKA0SHQoFc3BlbnQYCSABKAsyDi5zdGV0LnYxLlNwZW50EhMKC2ludGVycnVwdGVkGAogASgIIkwKDFRpbWVsaW5lRm9yaxIKCgJpZBgBIAEoCRINCgV0aXRsZRgCIAEoCRINCgV0dXJucxgDIAEoDRISCgpjcmVhdGVkX21zGAQgASgDIuMBChBUaW1lbGluZVJlc3BvbnNlEicKB2VudHJpZXMYASADKAsyFi5zdGV0LnYxLlRpbWVsaW5lRW50cnkSJAoFZm9ya3MYAiADKAsyFS5zdGV0LnYxLlRpbWVsaW5lRm9yaxIRCgl0cnVuY2F0ZWQYAyABKAgSJAoHZGFtYWdlZBgEIAMoCzITLnN0ZXQudjEuVW5yZWFkYWJsZRIdCgVzcGVudBgFIAEoCzIOLnN0ZXQudjEuU3BlbnQSKAoJc3ViYWdlbnRzGAYgAygLMhUuc3RldC52MS5UaW1lbGluZUZvcmsiNwoMR3JhcGhSZXF1ZXN0EgoKAmlkGAEgASgMEgwKBGtpbmQYAiABKAkSDQoFbGltaXQYAyABKA0ibwoJR3JhcGhOb2RlEgoKAmlkGAEgASgMEgwKBGtpbmQYAiABKAkSDAoEc2l6ZRgDIAEoAxIOCgZzdG9yZWQYBCABKAMSDQoFZGVwdGgYBSABKA0SDAoEcmVmcxgGIAEoDRINCgVlcnJvchgHIAEoCSI0CglHcmFwaEVkZ2USDAoEZnJvbRgBIAEoDRIKCgJ0bxgCIAEoDRINCgVmaWVsZBgDIAEoCSJoCg1HcmFwaFJlc3BvbnNlEiEKBW5vZGVzGAEgAygLMhIuc3RldC52MS5HcmFwaE5vZGUSIQoFZWRnZXMYAiADKAsyEi5zdGV0LnYxLkdyYXBoRWRnZRIRCgl0cnVuY2F0ZWQYAyABKAgiEAoOU3RvcmFnZVJlcXVlc3QiLgoMU3RvcmFnZVBvaW50Eg8KB3RpbWVfbXMYASABKAMSDQoFYnl0ZXMYAiADKAMigQMKD1N0b3JhZ2VSZXNwb25zZRIhCgVraW5kcxgBIAMoCzISLnN0ZXQudjEuS2luZFN0YXRzEiUKBnBvaW50cxgCIAMoCzIVLnN0ZXQudjEuU3RvcmFnZVBvaW50EhUKDWxvZ2ljYWxfYnl0ZXMYAyABKAMSFQoNY29udGVudF9ieXRlcxgEIAEoAxIUCgxzdG9yZWRfYnl0ZXMYBSABKAMSEgoKZGlza19ieXRlcxgGIAEoAxIoCgx1bnJlZmVyZW5jZWQYByABKAsyEi5zdGV0LnYxLktpbmRTdGF0cxIwCg1jb252ZXJzYXRpb25zGAggAygLMhkuc3RldC52MS5Db252ZXJzYXRpb25TaXplEg8KB3BhcnRpYWwYCSABKAgSDwoHZGFtYWdlZBgKIAMoCRImCgZyZW1vdGUYCyABKAsyFi5zdGV0LnYxLlJlbW90ZUJhY2tsb2cSEwoLbWVhc3VyZWRfbXMYDCABKAMSEQoJbWVhc3VyaW5nGA0gASgIIlcKDVJlbW90ZUJhY2tsb2cSCwoDdXJsGAEgASgJEg0KBWJsb2JzGAIgASgDEg0KBWJ5dGVzGAMgASgDEgwKBG1vcmUYBCABKAgSDQoFZXJyb3IYBSABKAkiHgoPQXR0ZW1wdHNSZXF1ZXN0EgsKA3RyeRgBIAEoCSJSChBBdHRlbXB0c1Jlc3BvbnNlEiIKCGF0dGVtcHRzGAEgAygLMhAuc3RldC52MS5BdHRlbXB0EhEKBGJlc3QYAiABKA1IAIgBAUIHCgVfYmVzdCLFAgoHQXR0ZW1wdBIKCgJpZBgBIAEoCRIOCgZudW1iZXIYAiABKA0SEQoJd29ya3NwYWNlGAMgASgJEg8KB2NvbW1hbmQYBCABKAkSDQoFYWdlbnQYBSABKAkSEAoIYmVnYW5fbXMYBiABKAMSDQoFZW5kZWQYByABKAgSEQoJZXhpdF9jb2RlGAggASgFEgsKA2VuZBgJIAEoCRISCgVzY29yZRgKIAEoAUgAiAEBEhMKC2R1cmF0aW9uX21zGAsgASgDEg0KBWZpbGVzGAwgASgNEg0KBWFkZGVkGA0gASgNEg8KB3JlbW92ZWQYDiABKA0SDQoFd29yZHMYDyABKAkSHQoFc3BlbnQYECABKAsyDi5zdGV0LnYxLlNwZW50EgwKBGJhc2UYESABKAkSDAoEbGFzdBgSIAEoCUIICgZfc2NvcmUiLwoNRm9sbG93UmVxdWVzdBIKCgJpZBgBIAEoCRISCgpvZmZzZXRfa2V5GAIgASgJIsYBCg5Gb2xsb3dSZXNwb25zZRISCgpvZmZzZXRfa2V5GAEgASgJEgwKBGtpbmQYAiABKAkSDAoEdGV4dBgDIAEoCRIMCgRodG1sGAQgASgJEgwKBHRvb2wYBSABKAkSDwoHY2FsbF9pZBgGIAEoCRIMCgRwYXRoGAcgASgJEg4KBnN0YXR1cxgIIAEoCRINCgVhZGRlZBgJIAEoDRIPCgdyZW1vdmVkGAogASgNEgwKBGRpZmYYCyABKAkSCwoDc2VxGAwgASgEMpwDCgtQYWdlU2VydmljZRJECghPdmVydmlldxIYLnN0ZXQudjEuT3ZlcnZpZXdSZXF1ZXN0Ghkuc3RldC52MS5PdmVydmlld1Jlc3BvbnNlIgOQAgESRAoIVGltZWxpbmUSGC5zdGV0LnYxLlRpbWVsaW5lUmVxdWVzdBoZLnN0ZXQudjEuVGltZWxpbmVSZXNwb25zZSIDkAIBEjsKBUdyYXBoEhUuc3RldC52MS5HcmFwaFJlcXVlc3QaFi5zdGV0LnYxLkdyYXBoUmVzcG9uc2UiA5ACARJBCgdTdG9yYWdlEhcuc3RldC52MS5TdG9yYWdlUmVxdWVzdBoYLnN0ZXQudjEuU3RvcmFnZVJlc3BvbnNlIgOQAgESRAoIQXR0ZW1wdHMSGC5zdGV0LnYxLkF0dGVtcHRzUmVxdWVzdBoZLnN0ZXQudjEuQXR0ZW1wdHNSZXNwb25zZSIDkAIBEjsKBkZvbGxvdxIWLnN0ZXQudjEuRm9sbG93UmVxdWVzdBoXLnN0ZXQudjEuRm9sbG93UmVzcG9uc2UwAUItWitnaXRodWIuY29tL3N0ZXQtZGV2L3N0ZXQvZ2VuL3N0ZXQvdjE7c3RldHYxYgZwcm90bzM", [file_stet_v1_checkpoint_service, file_stet_v1_common, file_stet_v1_store_service]);
 
 /**
  * @generated from message stet.v1.OverviewRequest
@@ -747,6 +747,169 @@ export const RemoteBacklogSchema: GenMessage<RemoteBacklog> = /*@__PURE__*/
   messageDesc(file_stet_v1_page_service, 15);
 
 /**
+ * @generated from message stet.v1.AttemptsRequest
+ */
+export type AttemptsRequest = Message<"stet.v1.AttemptsRequest"> & {
+  /**
+   * The id of the try, such as x7k2m9.
+   *
+   * @generated from field: string try = 1;
+   */
+  try: string;
+};
+
+/**
+ * Describes the message stet.v1.AttemptsRequest.
+ * Use `create(AttemptsRequestSchema)` to create a new message.
+ */
+export const AttemptsRequestSchema: GenMessage<AttemptsRequest> = /*@__PURE__*/
+  messageDesc(file_stet_v1_page_service, 16);
+
+/**
+ * @generated from message stet.v1.AttemptsResponse
+ */
+export type AttemptsResponse = Message<"stet.v1.AttemptsResponse"> & {
+  /**
+   * Those that were removed are missing.
+   *
+   * @generated from field: repeated stet.v1.Attempt attempts = 1;
+   */
+  attempts: Attempt[];
+
+  /**
+   * The place in the list of the one with the highest score, or of the only one that
+   * succeeded; missing if that says nothing.
+   *
+   * @generated from field: optional uint32 best = 2;
+   */
+  best?: number | undefined;
+};
+
+/**
+ * Describes the message stet.v1.AttemptsResponse.
+ * Use `create(AttemptsResponseSchema)` to create a new message.
+ */
+export const AttemptsResponseSchema: GenMessage<AttemptsResponse> = /*@__PURE__*/
+  messageDesc(file_stet_v1_page_service, 17);
+
+/**
+ * Attempt is one run of an agent in a copy of a workspace. Its id is that of its
+ * conversation.
+ *
+ * @generated from message stet.v1.Attempt
+ */
+export type Attempt = Message<"stet.v1.Attempt"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: uint32 number = 2;
+   */
+  number: number;
+
+  /**
+   * @generated from field: string workspace = 3;
+   */
+  workspace: string;
+
+  /**
+   * @generated from field: string command = 4;
+   */
+  command: string;
+
+  /**
+   * @generated from field: string agent = 5;
+   */
+  agent: string;
+
+  /**
+   * @generated from field: int64 began_ms = 6;
+   */
+  beganMs: bigint;
+
+  /**
+   * False while it runs, and after its process was killed. The result is not known then.
+   *
+   * @generated from field: bool ended = 7;
+   */
+  ended: boolean;
+
+  /**
+   * @generated from field: int32 exit_code = 8;
+   */
+  exitCode: number;
+
+  /**
+   * Why it was ended, such as "time is over"; empty if it ended by itself.
+   *
+   * @generated from field: string end = 9;
+   */
+  end: string;
+
+  /**
+   * @generated from field: optional double score = 10;
+   */
+  score?: number | undefined;
+
+  /**
+   * @generated from field: int64 duration_ms = 11;
+   */
+  durationMs: bigint;
+
+  /**
+   * Compared with the files that it began with.
+   *
+   * @generated from field: uint32 files = 12;
+   */
+  files: number;
+
+  /**
+   * @generated from field: uint32 added = 13;
+   */
+  added: number;
+
+  /**
+   * @generated from field: uint32 removed = 14;
+   */
+  removed: number;
+
+  /**
+   * The conversation with the words of a connected agent, or empty.
+   *
+   * @generated from field: string words = 15;
+   */
+  words: string;
+
+  /**
+   * What the agent took, where its record says it.
+   *
+   * @generated from field: stet.v1.Spent spent = 16;
+   */
+  spent?: Spent | undefined;
+
+  /**
+   * The first and the last checkpoint of the branch; empty if they are no longer kept.
+   *
+   * @generated from field: string base = 17;
+   */
+  base: string;
+
+  /**
+   * @generated from field: string last = 18;
+   */
+  last: string;
+};
+
+/**
+ * Describes the message stet.v1.Attempt.
+ * Use `create(AttemptSchema)` to create a new message.
+ */
+export const AttemptSchema: GenMessage<Attempt> = /*@__PURE__*/
+  messageDesc(file_stet_v1_page_service, 18);
+
+/**
  * @generated from message stet.v1.FollowRequest
  */
 export type FollowRequest = Message<"stet.v1.FollowRequest"> & {
@@ -768,7 +931,7 @@ export type FollowRequest = Message<"stet.v1.FollowRequest"> & {
  * Use `create(FollowRequestSchema)` to create a new message.
  */
 export const FollowRequestSchema: GenMessage<FollowRequest> = /*@__PURE__*/
-  messageDesc(file_stet_v1_page_service, 16);
+  messageDesc(file_stet_v1_page_service, 19);
 
 /**
  * FollowResponse is one event.
@@ -851,7 +1014,7 @@ export type FollowResponse = Message<"stet.v1.FollowResponse"> & {
  * Use `create(FollowResponseSchema)` to create a new message.
  */
 export const FollowResponseSchema: GenMessage<FollowResponse> = /*@__PURE__*/
-  messageDesc(file_stet_v1_page_service, 17);
+  messageDesc(file_stet_v1_page_service, 20);
 
 /**
  * PageService serves the web page.
@@ -898,6 +1061,16 @@ export const PageService: GenService<{
     methodKind: "unary";
     input: typeof StorageRequestSchema;
     output: typeof StorageResponseSchema;
+  },
+  /**
+   * Attempts returns what 'stet try' kept of one try, in the order of the numbers.
+   *
+   * @generated from rpc stet.v1.PageService.Attempts
+   */
+  attempts: {
+    methodKind: "unary";
+    input: typeof AttemptsRequestSchema;
+    output: typeof AttemptsResponseSchema;
   },
   /**
    * Follow streams the events of a cloud agent, ready to be shown.

@@ -1,0 +1,54 @@
+package server
+
+import (
+	"context"
+
+	"connectrpc.com/connect"
+
+	"github.com/stet-dev/stet/blame"
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/blob/unsaved"
+	"github.com/stet-dev/stet/checkpoint"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/server/page"
+)
+
+// Blame returns where the lines of a file came from.
+func (s *checkpointService) Blame(ctx context.Context, req *connect.Request[stetv1.BlameRequest]) (*connect.Response[stetv1.BlameResponse], error) {
+	m := req.Msg
+	if err := checkPaths([]string{m.GetPath()}); err != nil {
+		return nil, err
+	}
+	look := unsaved.New(s.db.Blobs(), &unsaved.Options{MaxBytes: lookBytes}) // reading must not store
+	defer look.Close()
+	at, err := s.recordAt(ctx, look, m)
+	if err != nil {
+		return nil, err
+	}
+	reader := blame.New(look, s.db.Checkpoints().Looking(look), s.db.Conversations())
+	file, err := reader.File(ctx, at, m.GetPath())
+	if err != nil {
+		return nil, lost(err)
+	}
+	told, err := reader.Tell(ctx, file)
+	if err != nil {
+		return nil, lost(err)
+	}
+	return connect.NewResponse(page.Blame(told)), nil
+}
+
+// recordAt returns the checkpoint that a request names. For the current workspace it makes
+// one that is not stored; its blobs are only in look.
+func (s *checkpointService) recordAt(ctx context.Context, look blob.Store, m *stetv1.BlameRequest) (rec *checkpoint.Record, err error) {
+	if ref := m.GetRef(); ref != "" && ref != "@" {
+		return s.resolve(ctx, m.GetWorkspace(), m.GetConversation(), ref)
+	}
+	err = s.inBy(ctx, s.db.Checkpoints().Looking(look), m.GetWorkspace(), func(w *checkpoint.Workspace) error {
+		seen, err := w.Present(ctx)
+		if err == nil {
+			rec, err = w.Unsaved(ctx, seen.Tree)
+		}
+		return err
+	})
+	return rec, err
+}
