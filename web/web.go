@@ -33,7 +33,7 @@ var dist embed.FS
 // all of them.
 func Patterns() []string {
 	return []string{
-		"/{$}", "/c/{id}", "/c/{id}/{tab}", "/live/{id}", "/inspect/{id}",
+		"/{$}", "/c/{id}", "/c/{id}/{tab}", "/live/{id}", "/inspect/{id}", "/try/{id}",
 		"/compare", "/search", "/storage", "/operations",
 	}
 }

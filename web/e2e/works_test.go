@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -132,5 +133,32 @@ func hundredFiles(t *testing.T, db *stet.DB, dir string) {
 			w.write(fmt.Sprintf("f%03d.go", i), text(more))
 		}
 		w.take(1, checkpoint.After)
+	}
+}
+
+// threeAttempts runs a command in three copies of a directory.
+func threeAttempts(t *testing.T, bin, store string) {
+	t.Helper()
+	dir := filepath.Clean(store + "-tried")
+	script := filepath.Join(t.TempDir(), "attempts.sh")
+	for path, text := range map[string]string{
+		filepath.Join(dir, "lib.txt"): "lib\n",
+		script: `echo attempt $STET_TRY prints
+echo lib of attempt $STET_TRY > lib.txt
+if [ $STET_TRY = 2 ]; then echo new > new.txt; fi
+if [ $STET_TRY = 3 ]; then exit 3; fi
+`,
+	} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), bin, "--store", store, "-C", dir, "try", "3", "--score", "tr -dc 0-9 < lib.txt", "--", "sh", script)
+	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+t.TempDir())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("try: %v\n%s", err, out)
 	}
 }

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
 import { Server, find, launch, open } from "./harness.mjs";
+import { tryAddress } from "./lines.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 let server, browser;
@@ -18,13 +19,18 @@ after(async () => {
 });
 
 /** Each view, what shows that it is there, and what to do first. */
-function views(retry, prices) {
+function views(retry, prices, tried) {
   const at = server.address;
   return [
     ["home", `${at}/`, "a.row"],
     ["conversation", retry, ".turn .message"],
-    ["files", `${retry}/files?path=checkout%2Fretry.go`, ".code"],
+    ["files", `${retry}/files?path=checkout%2Fretry.go`, ".code .mark"],
     ["diff", `${retry}/diff`, ".diff-line, .diff-pair"],
+    ["blame of a diff", `${retry}/diff?against=now`, ".diff-line, .diff-pair", async (page) => {
+      await page.getByRole("button", { name: "Blame" }).click();
+      await page.locator(".diff a.mark").first().waitFor();
+    }],
+    ["try", `${tried}?path=lib.txt`, ".hunks .diff-line"],
     ["subagents", `${prices}/subagents`, ".turn .message"],
     ["state", `${retry}/state`, ".node"],
     ["raw", `${retry}/raw`, ".raw-line"],
@@ -56,8 +62,9 @@ for (const colorScheme of ["light", "dark"]) {
     const page = await open(browser, server, { colorScheme });
     const retry = await find(page, server, "add retry to checkout");
     const prices = await find(page, server, "slow query");
+    const tried = await tryAddress(page, server);
     const found = [];
-    for (const [name, url, there, first] of views(retry, prices)) {
+    for (const [name, url, there, first] of views(retry, prices, tried)) {
       await page.goto(url);
       await page.locator(there).first().waitFor();
       await first?.(page);

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Server, find, launch, open } from "./harness.mjs";
+import { linesTests } from "./lines.mjs";
 
 let server, browser, page, retry, prices;
 
@@ -236,6 +237,8 @@ test("a diff of a hundred files shows all of them, and highlights those in view"
   page.off("request", count);
   assert.equal(named("f050.go"), 1, "a file that was never in view is not highlighted");
 });
+
+linesTests(() => ({ server, browser, page, retry }));
 
 test("subagents have their own transcript", async () => {
   await page.goto(prices);

@@ -22,6 +22,7 @@ const later = {
   compare: lazy(() => import("./pages/compare.tsx")),
   live: lazy(() => import("./pages/live.tsx")),
   inspect: lazy(() => import("./pages/inspect.tsx")),
+  try: lazy(() => import("./pages/attempts.tsx")),
 };
 
 const helping = signal(false);
@@ -89,6 +90,8 @@ function Page() {
       return <later.live id={at.id} />;
     case "inspect":
       return <later.inspect id={at.id} />;
+    case "try":
+      return <later.try id={at.id} />;
     case "missing":
       return (
         <Missing what="page" help="The address may be mistyped, or from another version of stet." />

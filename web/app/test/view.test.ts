@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { matrix, result, score } from "../src/lib/attempts.ts";
+import { about, author, markOf, marks, place, short } from "../src/lib/blame.ts";
 import { command } from "../src/lib/command.ts";
 import { parseUnified, split, unified } from "../src/lib/diff.ts";
 import { ago, baseName, bytes, count, dayName, cost, duration, hex, marked, modelName, oneLine, ratio, spentWords, tokenCount, tokens, unhex } from "../src/lib/format.ts";
@@ -84,6 +86,7 @@ test("addresses are read and written alike", () => {
   assert.deepEqual(parse("/c/%E0%A4%A"), { page: "missing" });
   assert.deepEqual(parse("/live/agent"), { page: "live", id: "agent" });
   assert.deepEqual(parse("/storage"), { page: "storage" });
+  assert.deepEqual(parse(to.try("x7k2m9")), { page: "try", id: "x7k2m9" });
   assert.deepEqual(parse("/nothing/here"), { page: "missing" });
   assert.equal(to.conversation("a/b", "diff", { at: "c1", turn: undefined }), "/c/a%2Fb/diff?at=c1");
   assert.equal(to.search("a b&c"), "/search?q=a+b%26c");
@@ -372,4 +375,31 @@ test("a queue asks for what is in view, a few at a time and once", async () => {
   await next();
   queue.want(["c"]);
   assert.deepEqual(asked, [["a", "b"], ["x", "y"], ["c"]]);
+});
+
+test("the gutter joins the lines of one change and finds them by number", () => {
+  const origin = { kind: "agent", why: "", checkpoint: "1", name: "c2", place: "after turn 1", timeMs: 0n, conversation: "x", turn: 1, agent: "claude-code", model: "", prompt: "add\nretry", tool: "", among: [] };
+  const mine = { ...origin, kind: "you", name: "c1", place: "before turn 1", conversation: "", turn: 0, agent: "", prompt: "" };
+  const call = { number: 2, tool: "Edit", command: "" };
+  const all = marks([{ line: 1, lines: 2, origin: 0 }, { line: 3, lines: 1, origin: 1, call }, { line: 4, lines: 1, origin: 1, call }, { line: 5, lines: 1, origin: 0 }], [mine, origin]);
+  assert.deepEqual(all.map((m) => [m.line, m.lines]), [[1, 2], [3, 2], [5, 1]]);
+  assert.deepEqual([0, 1, 2, 3, 4, 5, 6].map((n) => markOf(all, n)?.line), [undefined, 1, 1, 3, 3, 5, undefined]);
+  assert.equal(short(origin), "c2 claude-code turn 1");
+  assert.equal(short(mine), "c1 you");
+  assert.equal(about(all[1]), "lines 3–4 · c2 · claude-code · turn 1 · “add retry” · call 2: Edit");
+  assert.equal(place({ ...origin, kind: "unknown", why: "forgotten" }), "no longer kept");
+  assert.equal(author({ ...origin, kind: "several" }), "one of several");
+  assert.equal(short({ ...mine, name: "", checkpoint: "" }), "now you");
+});
+
+test("attempts are laid beside each other by path", () => {
+  const file = (path: string) => ({ path, added: 1, removed: 0 });
+  const rows = matrix([[file("b"), file("a")], [], [file("b")]]);
+  assert.deepEqual(rows.map((r) => [r.path, r.cells.map((c) => c !== undefined)]), [["a", [true, false, false]], ["b", [true, false, true]]]);
+  const ended = { ended: true, end: "", exitCode: 0, durationMs: 0n };
+  assert.equal(result({ ...ended, ended: false }), "running, or killed");
+  assert.equal(result({ ...ended, end: "time is over", exitCode: 124 }), "time is over");
+  assert.equal(result({ ...ended, exitCode: 7 }), "exit code 7");
+  assert.equal(score({ ...ended, score: 1 / 3 }), "0.333333");
+  assert.equal(score(ended), "");
 });

@@ -8,6 +8,7 @@ export type Route =
   | { page: "conversation"; id: string; tab: Tab }
   | { page: "live"; id: string }
   | { page: "inspect"; id: string }
+  | { page: "try"; id: string }
   | { page: "compare" }
   | { page: "search" }
   | { page: "storage" }
@@ -28,6 +29,7 @@ export function parse(path: string): Route {
       break;
     case "live":
     case "inspect":
+    case "try":
       if (id && parts.length === 2) return { page: first, id };
       break;
     case "compare":
@@ -63,6 +65,7 @@ export const to = {
     withQuery(`/c/${encodeURIComponent(id)}${tab === "transcript" ? "" : `/${tab}`}`, query),
   live: (id: string) => `/live/${encodeURIComponent(id)}`,
   inspect: (id: string, kind = "") => withQuery(`/inspect/${id}`, { kind }),
+  try: (id: string) => `/try/${encodeURIComponent(id)}`,
   compare: (query: Query = {}) => withQuery("/compare", query),
   search: (q = "") => withQuery("/search", { q }),
 };

@@ -122,6 +122,11 @@ function Head({ shown, tab, live, reload }: { shown: Shown; tab: Tab; live: stri
             subagent of <a href={to.conversation(info.labels.parent)}>{info.labels.parent}</a>
           </span>
         )}
+        {info.labels.try && (
+          <span>
+            attempt {info.labels["try.number"]} of <a href={to.try(info.labels.try)}>try {info.labels.try}</a>
+          </span>
+        )}
         {info.parent && (
           <span>
             forked from <a href={to.conversation(info.parent)}>{info.parent}</a>

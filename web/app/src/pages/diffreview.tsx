@@ -8,6 +8,7 @@ import { type Row, split, unified } from "../lib/diff.ts";
 import { count } from "../lib/format.ts";
 import { Copy, Empty, Lines, Trouble, Waiting } from "../ui.tsx";
 import { List, type ListHandle } from "../virtual.tsx";
+import { type DiffBlame, Switch, inDiffs, sides, toggle, useDiffBlame } from "./blame.tsx";
 import { DiffRow } from "./hunks.tsx";
 import type { Part } from "./restore.tsx";
 
@@ -37,6 +38,7 @@ interface Props {
 export function DiffReview({ from, to, workspace, name, conversation = "", reload }: Props) {
   const [part, setPart] = useState<Part>();
   const diff = useDiff(from, to, workspace);
+  const blame = useDiffBlame(from, to, workspace);
   const [seen, setSeen] = useState<ReadonlySet<string>>(new Set());
   const [current, setCurrent] = useState(0);
   const list = useRef<ListHandle>(null);
@@ -50,8 +52,12 @@ export function DiffReview({ from, to, workspace, name, conversation = "", reloa
     list.current?.show(places[file]);
   };
   const span = useRef([0, 0]);
-  const colour = () => diff.colour(lines.slice(...span.current).flatMap((l) => (l.kind === "row" ? [l.file] : [])));
-  useEffect(colour, [lines]);
+  const colour = () => {
+    const inView = lines.slice(...span.current).flatMap((l) => (l.kind === "row" ? [l.file] : []));
+    diff.colour(inView);
+    blame.want(inView);
+  };
+  useEffect(colour, [lines, blame.on]);
   // Lines of files above may arrive later; the file stays in view.
   useLayoutEffect(() => {
     if (list.current?.held()) list.current.show(places[current]);
@@ -67,6 +73,7 @@ export function DiffReview({ from, to, workspace, name, conversation = "", reloa
       { keys: "n", about: "Next file", run: () => show(current + 1) },
       { keys: "N", about: "Previous file", run: () => show(current - 1) },
       { keys: "s", about: "Side by side, or in one column", run: () => setMode(mode.value === "split" ? "unified" : "split") },
+      { keys: "b", about: "Show where each line came from", run: () => toggle(inDiffs) },
       { keys: "v", about: "Mark the file as seen, and fold it", run: () => diff.value?.files[current] && toggleSeen(diff.value.files[current].path) },
     ],
   );
@@ -94,6 +101,7 @@ export function DiffReview({ from, to, workspace, name, conversation = "", reloa
             Side by side
           </button>
         </div>
+        <Switch which={inDiffs} />
         <span class="muted">
           {seen.size} of {files.length} seen
         </span>
@@ -121,7 +129,7 @@ export function DiffReview({ from, to, workspace, name, conversation = "", reloa
             span.current = [from, to];
             colour();
           }}
-          render={(i) => <DiffLine line={lines[i]} seen={seen} toggle={toggleSeen} restore={name ? setPart : undefined} />}
+          render={(i) => <DiffLine line={lines[i]} seen={seen} toggle={toggleSeen} restore={name ? setPart : undefined} blame={blame} />}
         />
       </div>
       {part && (
@@ -172,7 +180,7 @@ function flatten(diff: Diff | undefined, shape: "unified" | "split", seen: Reado
   return lines;
 }
 
-function DiffLine({ line, seen, toggle, restore }: { line: Line; seen: ReadonlySet<string>; toggle: (path: string) => void; restore?: (part: Part) => void }) {
+function DiffLine({ line, seen, toggle, restore, blame }: { line: Line; seen: ReadonlySet<string>; toggle: (path: string) => void; restore?: (part: Part) => void; blame: DiffBlame }) {
   if (line.kind === "note") return <p class="diff-note muted">{line.text}</p>;
   if (line.kind === "file") {
     const f = line.file;
@@ -194,7 +202,7 @@ function DiffLine({ line, seen, toggle, restore }: { line: Line; seen: ReadonlyS
     );
   }
   const { row, file } = line;
-  if (row.kind !== "gap") return <DiffRow row={row} />;
+  if (row.kind !== "gap") return <DiffRow row={row} marks={blame.on ? sides(blame, file.path, row) : undefined} />;
   return (
     <div class="diff-gap">
       <span>{row.text}</span>

@@ -2,6 +2,8 @@ import type { CheckpointFilesResponse } from "@gen/stet/v1/checkpoint_service_pb
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import * as api from "../api.ts";
 import { useListKeys } from "../focus.ts";
+import { useKeys } from "../keys.ts";
+import { marks } from "../lib/blame.ts";
 import { baseName, bytes, count, hex } from "../lib/format.ts";
 import { to } from "../lib/route.ts";
 import { parents, treeRows } from "../lib/tree.ts";
@@ -9,6 +11,7 @@ import { useLoad } from "../load.ts";
 import { query } from "../nav.ts";
 import { Copy, Empty, Html, Trouble, Waiting } from "../ui.tsx";
 import { List } from "../virtual.tsx";
+import { Gutter, Switch, inFiles, toggle, useFileBlame } from "./blame.tsx";
 import type { Shown } from "./shown.ts";
 
 /** checkpointOf is the checkpoint whose files are shown: the selected or the newest. */
@@ -125,6 +128,9 @@ function Choose({ files, size }: { files: bigint; size: bigint }) {
 
 function FileView({ reference, path }: { reference: string; path: string }) {
   const file = useLoad((signal) => api.checkpoints.file({ ref: reference, path }, { signal }), [reference, path]);
+  const blame = useFileBlame(reference, path);
+  const all = useMemo(() => (blame.value ? marks(blame.value.ranges, blame.value.origins) : undefined), [blame.value]);
+  useKeys("File", [{ keys: "b", about: "Show where each line came from", run: () => toggle(inFiles) }]);
   if (file.problem) return <Trouble problem={file.problem} again={file.again} />;
   const f = file.value;
   if (!f) return <Waiting />;
@@ -138,13 +144,16 @@ function FileView({ reference, path }: { reference: string; path: string }) {
         </span>
         <Copy text={new TextDecoder().decode(f.content)} label="content" />
         <a href={to.inspect(hex(f.file!.id), "bytes")}>inspect</a>
+        {!f.binary && <Switch which={inFiles} />}
       </div>
+      {inFiles.value && !f.binary && <BlameNotes problem={blame.problem} forgotten={blame.value?.forgotten} damaged={blame.value?.damaged.length} />}
       {f.binary ? (
         <Empty title="Binary file">
           <p>This file is not text. Use stet show to print it.</p>
         </Empty>
       ) : (
         <div class="code" tabIndex={0} role="region" aria-label={`Content of ${path}`}>
+          {all && !blame.problem && <Gutter all={all} lines={lines} />}
           <pre class="numbers" aria-hidden="true">
             {Array.from({ length: lines }, (_, i) => i + 1).join("\n")}
           </pre>
@@ -154,4 +163,13 @@ function FileView({ reference, path }: { reference: string; path: string }) {
       {f.truncated && <p class="muted">Only the beginning is shown.</p>}
     </section>
   );
+}
+
+/** BlameNotes says why lines have no origins, and where the history of the file ends. */
+function BlameNotes({ problem, forgotten, damaged }: { problem: api.Problem | undefined; forgotten: bigint | undefined; damaged: number | undefined }) {
+  if (problem) return <p class="muted blame-note">Where the lines came from is not known: {problem.detail}</p>;
+  const notes = [];
+  if (forgotten) notes.push(`The history of this file begins here: ${count(forgotten, "checkpoint")} before it ${forgotten === 1n ? "is" : "are"} no longer kept.`);
+  if (damaged) notes.push(`${count(damaged, "checkpoint")} cannot be read.`);
+  return notes.length > 0 ? <p class="muted blame-note">{notes.join(" ")}</p> : null;
 }

@@ -1,20 +1,23 @@
 import { type Cell, type Hunk, type Row, unified } from "../lib/diff.ts";
+import type { Mark } from "../lib/blame.ts";
 import { Html } from "../ui.tsx";
+import { MarkCell } from "./blame.tsx";
 
 /** Hunks shows the changed lines of a file in one column. */
-export function Hunks({ hunks }: { hunks: readonly Hunk[] }) {
+export function Hunks({ hunks, label = "Merged result" }: { hunks: readonly Hunk[]; label?: string }) {
   return (
-    <div class="diff hunks" tabIndex={0} role="region" aria-label="Merged result">
+    <div class="diff hunks" tabIndex={0} role="region" aria-label={label}>
       {unified(hunks).map((row, i) => (row.kind === "gap" ? <div key={i} class="diff-gap">{row.text}</div> : <DiffRow key={i} row={row} />))}
     </div>
   );
 }
 
-/** DiffRow shows one line of a diff, or two beside each other. */
-export function DiffRow({ row }: { row: Exclude<Row, { kind: "gap" }> }) {
+/** DiffRow shows one line of a diff, or two beside each other, with marks where there are some. */
+export function DiffRow({ row, marks }: { row: Exclude<Row, { kind: "gap" }>; marks?: readonly (Mark | undefined)[] }) {
   if (row.kind === "line") {
     return (
-      <div class={`diff-line ${opClass(row.cell.op)}`}>
+      <div class={`diff-line ${opClass(row.cell.op)}${marks ? " marked" : ""}`}>
+        {marks && <MarkCell mark={marks[0]} />}
         <span class="number">{row.before || ""}</span>
         <span class="number">{row.after || ""}</span>
         <Code cell={row.cell} />
@@ -23,18 +26,19 @@ export function DiffRow({ row }: { row: Exclude<Row, { kind: "gap" }> }) {
   }
   return (
     <div class="diff-pair">
-      <Half cell={row.left} />
-      <Half cell={row.right} />
+      <Half cell={row.left} marks={marks && [marks[0]]} />
+      <Half cell={row.right} marks={marks && [marks[1]]} />
     </div>
   );
 }
 
 const opClass = (op: string) => (op === "+" ? "add" : op === "-" ? "del" : "");
 
-function Half({ cell }: { cell: Cell | null }) {
+function Half({ cell, marks }: { cell: Cell | null; marks?: readonly (Mark | undefined)[] }) {
   if (!cell) return <div class="half none" />;
   return (
-    <div class={`half ${opClass(cell.op)}`}>
+    <div class={`half ${opClass(cell.op)}${marks ? " marked" : ""}`}>
+      {marks && <MarkCell mark={marks[0]} narrow />}
       <span class="number">{cell.number}</span>
       <Code cell={cell} />
     </div>
