@@ -390,7 +390,7 @@ test("a merge shows its result before it is done, and says why where it cannot b
   const of = (name) => sheet.locator(".plan-files li", { hasText: name });
   assert.ok(await of("made.txt").getByLabel("merge").isDisabled(), "it cannot be merged");
   await of("made.txt").getByLabel("keep mine").check();
-  await of("a.txt").getByLabel("merge").check();
+  await of("a.txt").getByRole("radio", { name: "merge" }).check(); // its result has a label with the word, too
   await of("a.txt").locator(".tag", { hasText: "merged" }).waitFor();
   assert.match(await of("a.txt").locator(".hunks").innerText(), /agent two[\s\S]*line b[\s\S]*agent twenty[\s\S]*line t/);
   assert.match(await sheet.innerText(), /Conversation\s+It (stays as it is|starts over)/);
