@@ -15,6 +15,8 @@ import (
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blame"
 	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/conversation"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/internal/testenv"
 )
 
@@ -23,6 +25,7 @@ type longFile struct {
 	lines [][]byte
 	rnd   *rand.Rand
 	next  int
+	fresh []byte // what the last edit wrote
 }
 
 func newLongFile(lines int) *longFile {
@@ -40,9 +43,11 @@ func (f *longFile) line() []byte {
 
 // edit changes a few lines in two places.
 func (f *longFile) edit() []byte {
+	f.fresh = nil
 	for range 2 {
 		at := f.rnd.IntN(len(f.lines) - 4)
 		f.lines = slices.Replace(f.lines, at, at+2, f.line(), f.line())
+		f.fresh = append(f.fresh, bytes.Join(f.lines[at:at+2], nil)...)
 	}
 	return bytes.Join(f.lines, nil)
 }
@@ -55,7 +60,7 @@ func BenchmarkBlame(b *testing.B) {
 		b.Skip("git is not there")
 	}
 	turns := testenv.Sizes(200, 1000, 10_000)
-	const lines, every, name = 2000, 10, "src/main.go"
+	const count, every, name = 2000, 10, "src/main.go"
 	ctx := b.Context()
 	db, err := stet.Open(ctx, b.TempDir(), nil)
 	if err != nil {
@@ -69,7 +74,11 @@ func BenchmarkBlame(b *testing.B) {
 	}
 	defer w.Close()
 	stream := newGitStream(b, git, repo)
-	file := newLongFile(lines)
+	file := newLongFile(count)
+	talk, err := db.Conversations().Create(ctx, conversation.Info{ID: "c", Agent: "robot", Title: "a long talk"})
+	if err != nil {
+		b.Fatal(err)
+	}
 	save := func(turn int, path string, text []byte) {
 		full := filepath.Join(dir, path)
 		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
@@ -78,14 +87,19 @@ func BenchmarkBlame(b *testing.B) {
 		if err := os.WriteFile(full, text, 0o600); err != nil {
 			b.Fatal(err)
 		}
-		req := checkpoint.Request{Conversation: "c", Turn: uint64(turn), Side: checkpoint.After, Paths: []string{path}}
+		wrote := text
+		if path == name && turn > 1 {
+			wrote = file.fresh
+		}
+		say(b, talk, turn, path, wrote)
+		req := checkpoint.Request{Conversation: "c", Turn: uint64(turn), MessageID: fmt.Sprint("m", turn), Side: checkpoint.After, Paths: []string{path}}
 		if _, err := w.Checkpoint(ctx, req); err != nil {
 			b.Fatal(err)
 		}
 		stream.commit(turn+1, path, text)
 	}
-	save(0, name, file.edit())
-	for turn := 1; turn <= turns; turn++ {
+	save(1, name, file.edit())
+	for turn := 2; turn <= turns; turn++ {
 		if turn%every == 0 {
 			save(turn, name, file.edit())
 		} else {
@@ -93,7 +107,7 @@ func BenchmarkBlame(b *testing.B) {
 		}
 	}
 	stream.close()
-	look := func() time.Duration {
+	look := func() (lines, words time.Duration) {
 		began := time.Now()
 		var rec *checkpoint.Record
 		for latest, err := range w.List(ctx, &checkpoint.ListOptions{Limit: 1}) {
@@ -102,16 +116,23 @@ func BenchmarkBlame(b *testing.B) {
 			}
 			rec = latest
 		}
-		found, err := blame.New(db.Blobs(), db.Checkpoints(), db.Conversations()).File(ctx, rec, name)
-		if err != nil || len(found.Lines) != lines {
+		reader := blame.New(db.Blobs(), db.Checkpoints(), db.Conversations())
+		found, err := reader.File(ctx, rec, name)
+		if err != nil || len(found.Lines) != count {
 			b.Fatal(err, len(found.Lines))
 		}
-		return time.Since(began)
+		lines = time.Since(began)
+		told, err := reader.Tell(ctx, found)
+		if err != nil || !slices.ContainsFunc(told.Runs, func(r blame.Run) bool { return r.Call != nil }) {
+			b.Fatal(err, len(told.Runs))
+		}
+		return lines, time.Since(began)
 	}
-	first := look()
-	var ours, theirs []time.Duration
+	first, _ := look()
+	var ours, all, theirs []time.Duration
 	for b.Loop() {
-		ours = append(ours, look())
+		lines, words := look()
+		ours, all = append(ours, lines), append(all, words)
 		began := time.Now()
 		if out, err := exec.Command(git, "-C", repo, "blame", "-s", "main", "--", name).CombinedOutput(); err != nil {
 			b.Fatalf("%v: %s", err, out)
@@ -119,13 +140,34 @@ func BenchmarkBlame(b *testing.B) {
 		theirs = append(theirs, time.Since(began))
 	}
 	slices.Sort(ours)
+	slices.Sort(all)
 	slices.Sort(theirs)
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	p50, git50 := ours[len(ours)/2], theirs[len(theirs)/2]
 	b.ReportMetric(ms(p50), "p50-ms")
+	b.ReportMetric(ms(all[len(all)/2]), "with-words-ms")
 	b.ReportMetric(ms(git50), "git-ms")
 	b.ReportMetric(ms(first), "first-ms")
 	b.ReportMetric(float64(p50)/float64(git50), "ours/git")
+}
+
+// say adds a turn that edits a file to a conversation. It saves some turns together: each save
+// has all turns before it.
+func say(b *testing.B, talk *conversation.Conversation, turn int, path string, text []byte) {
+	b.Helper()
+	content := string(text)
+	edit := &agentv1.ConversationStep{Message: &agentv1.ConversationStep_ToolCall{ToolCall: &agentv1.ToolCall{
+		Tool: &agentv1.ToolCall_EditToolCall{EditToolCall: &agentv1.EditToolCall{Args: &agentv1.EditArgs{Path: path, StreamContent: &content}}}}}}
+	said, err := conversation.NewTurn(&agentv1.UserMessage{Text: fmt.Sprint("question ", turn), MessageId: fmt.Sprint("m", turn)}, edit)
+	if err == nil {
+		err = talk.AppendTurn(b.Context(), said)
+	}
+	if err == nil && turn%100 == 0 {
+		_, err = talk.Save(b.Context(), nil)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
 }
 
 // gitStream writes commits with git fast-import.

@@ -41,7 +41,11 @@ type Call struct {
 // Teller reads the words of origins, and those of each conversation and turn only once. It is
 // for one goroutine.
 type Teller struct {
+	// WithoutModels leaves out Words.Model, for which all saves of a conversation are read.
+	WithoutModels bool
+
 	r       *Reader
+	newest  map[blob.ID]*transcript.Transcript // states of conversations as they are now
 	history *timeline.History
 	infos   map[string]*conversation.Info
 	turns   map[turnKey][]transcript.Message
@@ -55,7 +59,7 @@ type turnKey struct {
 
 // Teller returns a reader of words.
 func (r *Reader) Teller() *Teller {
-	return &Teller{r: r, history: r.turns.Of(), infos: make(map[string]*conversation.Info), turns: make(map[turnKey][]transcript.Message), calls: make(map[turnKey]*turnCalls)}
+	return &Teller{r: r, newest: make(map[blob.ID]*transcript.Transcript), history: r.turns.Of(), infos: make(map[string]*conversation.Info), turns: make(map[turnKey][]transcript.Message), calls: make(map[turnKey]*turnCalls)}
 }
 
 // Words returns what is known about an origin. What is lost or damaged is left out: a
@@ -78,12 +82,57 @@ func (t *Teller) Words(ctx context.Context, o *Origin) (*Words, error) {
 		// Another conversation's checkpoint saw the change, or it is not saved yet.
 		rec = checkpoint.Record{Conversation: by.Conversation, Turn: by.Turn, MessageID: by.MessageID, Root: info.Root}
 	}
-	turn, err := t.history.Turn(ctx, &timeline.Entry{Record: &rec})
+	if err := t.ask(ctx, w, &rec, info.Root); err != nil || t.WithoutModels {
+		return w, err
+	}
+	known, err := t.history.Known(ctx, &rec)
 	if err != nil {
 		return nil, err
 	}
-	w.Model, w.Prompt, w.root = turn.Model, turn.Text(), rec.Root
+	w.Model = timeline.SpentOf(known).Model
 	return w, nil
+}
+
+// ask finds what the turn of a checkpoint was asked for, and a state that has the turn. Each
+// state has all turns before it: where the newest one still has the turn, which its message
+// shows, that one is read once for all turns.
+func (t *Teller) ask(ctx context.Context, w *Words, rec *checkpoint.Record, newest blob.ID) error {
+	if !newest.IsZero() && (rec.MessageID != "" || rec.Root == newest) {
+		now := &Words{root: newest, turn: w.turn}
+		if err := t.readNewest(ctx, newest); err != nil {
+			return err
+		}
+		messages, err := t.Messages(ctx, now)
+		if err != nil {
+			return err
+		}
+		if len(messages) > 0 && messages[0].Role == transcript.User && messages[0].Kind == transcript.Text &&
+			(messages[0].ID == rec.MessageID || rec.Root == newest) {
+			w.root, w.Prompt = newest, messages[0].Text
+			return nil
+		}
+	}
+	w.root = rec.Root
+	turn, err := t.r.turns.TurnAt(ctx, rec.Root, rec.Turn)
+	if err == nil {
+		w.Prompt = turn.Text()
+	}
+	return err
+}
+
+// readNewest reads the state of a conversation as it is now. A lost one is left out.
+func (t *Teller) readNewest(ctx context.Context, root blob.ID) error {
+	if _, ok := t.newest[root]; ok {
+		return nil
+	}
+	state, err := t.r.transcripts.At(ctx, root)
+	if errors.Is(err, conversation.ErrDataLoss) {
+		state, err = nil, nil
+	}
+	if err == nil {
+		t.newest[root] = state
+	}
+	return err
 }
 
 // info reads a conversation. One that is gone says nothing.
@@ -112,12 +161,19 @@ func (t *Teller) Messages(ctx context.Context, w *Words) ([]transcript.Message, 
 	if known, ok := t.turns[key]; ok {
 		return known, nil
 	}
-	state, err := t.r.transcripts.At(ctx, w.root)
-	if errors.Is(err, conversation.ErrDataLoss) {
-		return nil, nil
+	state, ok := t.newest[w.root]
+	if !ok {
+		var err error
+		state, err = t.r.transcripts.At(ctx, w.root)
+		if err != nil && !errors.Is(err, conversation.ErrDataLoss) {
+			return nil, err
+		}
+		if err != nil {
+			state = nil
+		}
 	}
-	if err != nil {
-		return nil, err
+	if state == nil {
+		return nil, nil
 	}
 	var out []transcript.Message
 	opts := &transcript.Options{TurnFrom: int(w.turn) - 1, TurnTo: int(w.turn), WithoutSubagents: true, WithoutSummaries: true, Lenient: true}

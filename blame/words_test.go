@@ -139,3 +139,48 @@ func TestAgentTrace(t *testing.T) {
 		t.Error("the same lines have another id, or a range has no hash")
 	}
 }
+
+// TestWordsOfARewoundTurn checks that a turn is read from the newest state only where that one
+// has the same message.
+func TestWordsOfARewoundTurn(t *testing.T) {
+	f := newFixture(t)
+	req := f.say("talk", "add a line", "1\nadded\n")
+	f.write("a", "1\n")
+	before := req
+	before.Side = checkpoint.Before
+	f.save(before)
+	f.write("a", "1\nadded\n")
+	req.Side = checkpoint.After
+	file, err := f.File(t.Context(), f.save(req), "a")
+	f.must(err)
+	words := func() *blame.Words {
+		t.Helper()
+		w, err := f.Teller().Words(t.Context(), &file.Origins[file.Lines[1].Origin])
+		f.must(err)
+		return w
+	}
+	add := func(talk *conversation.Conversation, id, text string) conversation.Save {
+		t.Helper()
+		said, err := conversation.NewTurn(&agentv1.UserMessage{Text: text, MessageId: id})
+		f.must(err)
+		f.must(talk.AppendTurn(t.Context(), said))
+		save, err := talk.Save(t.Context(), nil)
+		f.must(err)
+		return save
+	}
+	talk, err := f.convs.Open(t.Context(), "talk")
+	f.must(err)
+	add(talk, "m2", "and another")
+	if w := words(); w.Prompt != "add a line" || w.Model != "claude-9" {
+		t.Errorf("after another turn: %+v", w)
+	}
+	// The first turn of the newest state is another one now.
+	other, err := f.convs.Create(t.Context(), conversation.Info{ID: "other"})
+	f.must(err)
+	f.must(talk.SetRoot(t.Context(), add(other, "m3", "something else").Root))
+	_, err = talk.Save(t.Context(), nil)
+	f.must(err)
+	if w := words(); w.Prompt != "add a line" {
+		t.Errorf("after the conversation went another way: %+v", w)
+	}
+}

@@ -143,6 +143,21 @@ func (h *History) Turn(ctx context.Context, e *Entry) (*Turn, error) {
 	if rec.Side == checkpoint.Before {
 		return &Turn{}, nil
 	}
+	known, err := h.Known(ctx, rec)
+	if err != nil {
+		return nil, err
+	}
+	turn, err := h.reader.TurnAt(ctx, rec.Root, rec.Turn)
+	if err != nil {
+		return nil, err
+	}
+	turn.know(known)
+	return turn, nil
+}
+
+// Known returns what the agent's record says about the turn of a checkpoint; nil if it says
+// nothing. The saves of each conversation are read only once.
+func (h *History) Known(ctx context.Context, rec *checkpoint.Record) (*conversation.TurnDetails, error) {
 	known, ok := h.saves[rec.Conversation]
 	if !ok && rec.Conversation != "" {
 		var err error
@@ -154,12 +169,7 @@ func (h *History) Turn(ctx context.Context, e *Entry) (*Turn, error) {
 		}
 		h.saves[rec.Conversation] = known
 	}
-	turn, err := h.reader.TurnAt(ctx, rec.Root, rec.Turn)
-	if err != nil {
-		return nil, err
-	}
-	turn.know(known.turn(rec.Root, rec.Turn, rec.MessageID))
-	return turn, nil
+	return known.turn(rec.Root, rec.Turn, rec.MessageID), nil
 }
 
 // Of returns a history of some checkpoints, whose places it does not know. It is for callers
