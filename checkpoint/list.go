@@ -98,32 +98,102 @@ func (s *Service) CountBetween(ctx context.Context, workspace, after, before str
 	return n, nil
 }
 
-// listed yields the checkpoints in the rows of an index.
+// listed yields the checkpoints in the rows of an index. It reads many at once, and few first:
+// most callers want the newest ones only.
 func (s *Service) listed(ctx context.Context, r kv.Range, reverse bool) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
-		for row, err := range s.rows.Scan(ctx, r, kv.ScanOptions{Reverse: reverse, KeysOnly: true}) {
-			if err != nil {
-				yield(nil, fmt.Errorf("list checkpoints: %w", err))
-				return
-			}
-			id := keyspace.Last(row.Key)
-			rec, err := s.Get(ctx, id)
-			if errors.Is(err, ErrNotFound) {
-				if err = s.dangling(ctx, row); err == nil {
+		found := &gathered{s: s}
+		var rows []kv.Row
+		give := func() bool {
+			found.read(ctx, rows)
+			for _, row := range rows {
+				rec, err := found.get(ctx, row)
+				if rec == nil && err == nil {
 					continue // removed since the scan began
 				}
+				var unread *UnreadableError
+				if !yield(rec, err) || err != nil && !errors.As(err, &unread) {
+					return false
+				}
 			}
-			if kv.Damaged(err) {
-				rec, err = nil, &UnreadableError{ID: id, Err: err}
-			} else if err != nil {
-				yield(nil, err)
+			rows = rows[:0]
+			return true
+		}
+		some := firstListed
+		for row, err := range s.rows.Scan(ctx, r, kv.ScanOptions{Reverse: reverse, KeysOnly: true}) {
+			if err != nil {
+				if give() {
+					yield(nil, fmt.Errorf("list checkpoints: %w", err))
+				}
 				return
 			}
-			if !yield(rec, err) {
-				return
+			if rows = append(rows, row); len(rows) == some {
+				if !give() {
+					return
+				}
+				some = min(2*some, mostListed)
 			}
 		}
+		give()
 	}
+}
+
+const (
+	firstListed = 4   // read by one scan, for callers that want few
+	mostListed  = 512 // read by one scan
+)
+
+// gathered reads the rows of checkpoints that an index names.
+type gathered struct {
+	s     *Service
+	rows  map[string]kv.Row // by key
+	alone bool              // others are between them, so that each is read by itself
+}
+
+// read reads the rows that lie beside each other with one scan. What it misses is read alone:
+// others may lie between, or something is damaged.
+func (g *gathered) read(ctx context.Context, listed []kv.Row) {
+	clear(g.rows)
+	if g.alone || len(listed) < 2 {
+		return
+	}
+	if g.rows == nil {
+		g.rows = make(map[string]kv.Row, mostListed)
+	}
+	first, last := keyspace.Checkpoint(keyspace.Last(listed[0].Key)), keyspace.Checkpoint(keyspace.Last(listed[len(listed)-1].Key))
+	if last < first {
+		first, last = last, first
+	}
+	limit := 2*len(listed) + 16
+	for row, err := range g.s.rows.Scan(ctx, kv.Range{Start: first, End: last + "\x00"}, kv.ScanOptions{Limit: limit}) {
+		if err != nil {
+			break
+		}
+		g.rows[row.Key] = row
+	}
+	g.alone = len(g.rows) == limit
+}
+
+// get returns the checkpoint that a row of an index names. It returns nil if there is none any
+// more.
+func (g *gathered) get(ctx context.Context, listed kv.Row) (*Record, error) {
+	id := keyspace.Last(listed.Key)
+	var rec *Record
+	var err error
+	if row, ok := g.rows[keyspace.Checkpoint(id)]; ok {
+		rec, err = readRecord(row)
+	} else {
+		rec, err = g.s.Get(ctx, id)
+	}
+	if errors.Is(err, ErrNotFound) {
+		if err = g.s.dangling(ctx, listed); err == nil {
+			return nil, nil
+		}
+	}
+	if kv.Damaged(err) {
+		return nil, &UnreadableError{ID: id, Err: err}
+	}
+	return rec, err
 }
 
 // dangling returns an error if a list still names a missing checkpoint: both are
