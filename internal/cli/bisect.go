@@ -16,6 +16,7 @@ import (
 	"github.com/stet-dev/stet/bisect"
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/internal/room"
+	"github.com/stet-dev/stet/internal/supervise"
 	"github.com/stet-dev/stet/linediff"
 	"github.com/stet-dev/stet/workspace"
 )
@@ -31,12 +32,37 @@ type roomFlags struct {
 	jobs    int
 	timeout time.Duration
 	links   []string
+
+	memory, fileSize string
+	processes        int
 }
 
 func (f *roomFlags) add(cmd *cobra.Command, jobs string) {
 	countFlag(cmd.Flags(), &f.jobs, "jobs", "j", 0, jobs)
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "end the command, with all that it started, after this time, such as 90s or 5m")
+	cmd.Flags().StringVar(&f.memory, "max-memory", "", "memory that each process of the command may have, such as 4GB (Linux)")
+	cmd.Flags().StringVar(&f.fileSize, "max-file", "", "size that each file may reach which the command writes, such as 1GB (Linux)")
+	countFlag(cmd.Flags(), &f.processes, "max-processes", "", 0, "processes that you may have in all while the command starts more (Linux; root is not held to it)")
 	cmd.Flags().StringArrayVar(&f.links, "link", nil, "link this path of the workspace into each copy, such as node_modules (repeatable)")
+}
+
+// bounds returns what the commands may take.
+func (f *roomFlags) bounds() (bounds, error) {
+	b := bounds{time: f.timeout, limits: supervise.Limits{Processes: uint64(f.processes)}}
+	for _, size := range []struct {
+		flag, text string
+		into       *uint64
+	}{{"max-memory", f.memory, &b.limits.Memory}, {"max-file", f.fileSize, &b.limits.FileSize}} {
+		n, err := parseSize(size.text)
+		if err != nil || n < 0 {
+			return b, usage(fmt.Errorf("--%s: %q is not a size, such as 4GB", size.flag, size.text))
+		}
+		*size.into = uint64(n)
+	}
+	if b.limits != (supervise.Limits{}) && !supervise.CanLimit {
+		return b, supervise.ErrNoLimits
+	}
+	return b, nil
 }
 
 // atOnce is how many commands run beside each other.
@@ -64,7 +90,8 @@ A copy has what checkpoints have: no .git, and no ignored files. What the comman
 beside that is linked in with --link; it is then the workspace's own, and shared by all
 copies. Copies are made in the user's cache directory and removed at the end, also after an
 interrupt, and those of a killed bisect by the next one. Limits of your shell (ulimit) hold
-for CMD, which finds the name of its checkpoint in $STET_CHECKPOINT.
+for CMD, and --max-memory, --max-file and --max-processes set tighter ones on Linux. It finds
+the name of its checkpoint in $STET_CHECKPOINT.
 
 Exit code 0 means that the checkpoint was found, 3 that only a range was, because states in
 it cannot be tested.`,
@@ -97,6 +124,7 @@ type bisecting struct {
 	look  look
 	flags bisectFlags
 	args  []string
+	most  bounds
 	rooms *room.Rooms
 
 	states []bisectState
@@ -125,6 +153,9 @@ func (s *bisectState) label() string {
 
 func (a *app) bisect(ctx context.Context, p *place, l look, flags bisectFlags, args []string) (err error) {
 	b := &bisecting{app: a, p: p, look: l, flags: flags, args: args, output: make(map[string]*keptOutput)}
+	if b.most, err = flags.bounds(); err != nil {
+		return err
+	}
 	if b.states, err = a.bisectStates(ctx, p, l, flags.good, flags.bad); err != nil {
 		return err
 	}
@@ -167,7 +198,7 @@ func (b *bisecting) test(ctx context.Context, s *bisectState, goodEnd bool) (v b
 	}
 	defer func() { err = errors.Join(err, in.Remove()) }()
 	printed := &keptOutput{}
-	code, err := runIn(ctx, in.Path(), b.args, b.flags.timeout, printed, "STET_CHECKPOINT="+s.name)
+	code, err := runIn(ctx, in.Path(), b.args, b.most, printed, "STET_CHECKPOINT="+s.name)
 	switch {
 	case errors.Is(err, errTimeOver):
 	case err != nil:

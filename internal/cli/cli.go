@@ -9,6 +9,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -66,6 +67,10 @@ type app struct {
 
 // Main runs one command and returns its exit code.
 func Main(args []string, in io.Reader, out, errOut io.Writer) int {
+	if len(args) > 0 && args[0] == supervise.LimitedVerb {
+		fmt.Fprintln(errOut, "stet:", supervise.Become(args[1:]))
+		return supervise.ExitNotExecutable
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), append(supervise.NotIgnored(syscall.SIGHUP), os.Interrupt, syscall.SIGTERM)...)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second interrupt ends what ignores the first

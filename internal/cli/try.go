@@ -50,7 +50,8 @@ Copies have the files of a checkpoint: of --from, or of one that is made now. Th
 .git and no ignored files; --link links paths of the workspace in, such as node_modules,
 which are then shared. --score runs a shell command in each copy after the agent. The score
 is the number on the last line that it prints, or, if it prints none, 1 for exit code 0 and
-0 otherwise. --timeout ends an agent with all that it started.
+0 otherwise. --timeout ends an agent with all that it started; --max-memory, --max-file and
+--max-processes bound on Linux what it and its processes may take.
 
 Only the directory is a copy. An attempt has your rights, your $HOME with its credentials and
 settings, your network and ports, and the same files elsewhere: agents that listen on one
@@ -109,6 +110,7 @@ type trying struct {
 	base  *checkpoint.Record
 	rooms *room.Rooms
 	scan  workspace.Options
+	most  bounds
 	keep  attempt.Keeper
 	id    string
 
@@ -120,12 +122,17 @@ func (a *app) try(ctx context.Context, p *place, flags tryFlags, n int, args []s
 	if _, err := supervise.Find(args[0], p.space.Path()); err != nil {
 		return started(err)
 	}
+	most, err := flags.bounds()
+	if err != nil {
+		return err
+	}
 	_, opts, err := a.checkpoints(p.db)
 	if err != nil {
 		return err
 	}
 	t := &trying{
-		app: a, p: p, flags: flags, args: args, scan: opts.Scan, id: strings.ToLower(rand.Text()[:6]),
+		most: most,
+		app:  a, p: p, flags: flags, args: args, scan: opts.Scan, id: strings.ToLower(rand.Text()[:6]),
 		keep: attempt.Keeper{Checkpoints: p.service, Conversations: p.db.Conversations()},
 	}
 	for _, link := range flags.links { // it is not a part of the copy
@@ -264,7 +271,7 @@ func (t *trying) work(ctx context.Context, w *watched, number int) (attempt.Resu
 	// The branch has the checkpoints: hooks of a connected agent only bring its words.
 	env := []string{"STET_TRY=" + strconv.Itoa(number), "STET_CAPTURE_ENABLED=false"}
 	quiet := time.Duration(settings.number("run.quiet_ms")) * time.Millisecond
-	res.Exit, err = runWatched(ctx, w.dir, t.args, t.flags.timeout, printed, w, quiet, env...)
+	res.Exit, err = runWatched(ctx, w.dir, t.args, t.most, printed, w, quiet, env...)
 	res.Duration = time.Since(began)
 	switch {
 	case errors.Is(err, errTimeOver):
@@ -289,7 +296,7 @@ func (t *trying) work(ctx context.Context, w *watched, number int) (attempt.Resu
 // score runs the command that scores a copy.
 func (t *trying) score(ctx context.Context, dir string) (*float64, error) {
 	printed := &keptOutput{}
-	code, err := runIn(ctx, dir, []string{"sh", "-c", t.flags.score}, t.flags.timeout, printed)
+	code, err := runIn(ctx, dir, []string{"sh", "-c", t.flags.score}, t.most, printed)
 	if err != nil && !errors.Is(err, errTimeOver) {
 		return nil, err
 	}

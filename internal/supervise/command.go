@@ -95,6 +95,8 @@ type Command struct {
 	// must change before they are. RunGroup watches nothing if Watch is empty.
 	Watch string
 	Quiet time.Duration
+	// Limits bound what the command may take; RunGroup uses them.
+	Limits Limits
 	// Beat is the time between two calls of Observer.Beat.
 	Beat time.Duration
 }

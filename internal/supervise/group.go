@@ -39,7 +39,11 @@ func (c *Command) RunGroup(ctx context.Context, limit time.Duration, observer Ob
 		defer watched.close()
 		hints = watched.hints
 	}
-	g := startGroup(c.command())
+	cmd, err := c.command()
+	if err != nil {
+		return 0, &StartError{ExitNotExecutable, err}
+	}
+	g := startGroup(cmd)
 	if err := <-g.started; err != nil {
 		return 0, &StartError{ExitNotExecutable, err}
 	}
@@ -75,12 +79,18 @@ func (c *Command) RunGroup(ctx context.Context, limit time.Duration, observer Ob
 }
 
 // command returns what is to be started.
-func (c *Command) command() *exec.Cmd {
+func (c *Command) command() (*exec.Cmd, error) {
 	cmd := exec.Command(c.Path)
 	cmd.Args, cmd.Dir, cmd.Env = c.Args, c.Dir, c.Env
+	if c.Limits != (Limits{}) {
+		var err error
+		if cmd.Path, cmd.Args, err = c.Limits.limited(c.Path, c.Args); err != nil {
+			return nil, err
+		}
+	}
 	cmd.Stdout, cmd.Stderr = c.Out, c.Err
 	cmd.WaitDelay = pipeDelay
-	return cmd
+	return cmd, nil
 }
 
 // newTimer returns a timer that never ends if the duration is 0.
