@@ -26,6 +26,9 @@ func Edits(before, after []byte) []Edit {
 	tail := commonTail(before[head:], after[head:])
 	old, now := before[head:len(before)-tail], after[head:len(after)-tail]
 	skipped := bytes.Count(before[:head], newline)
+	if out, ok := fewEdits(old, now, skipped); ok {
+		return out
+	}
 	option := textdiff.IndentHeuristic()
 	if len(old)+len(now) > fastDiff {
 		option = diff.Fast()
@@ -38,6 +41,89 @@ func Edits(before, after []byte) []Edit {
 		})
 	}
 	return out
+}
+
+const (
+	few  = 64 // changed lines that fewEdits looks for in the other text
+	near = 16 // lines of a change within which the texts must agree again
+)
+
+// fewEdits finds the edits of two texts that differ in a few lines, each of which the other
+// text does not have, without a table of all lines. There is only one such list: every line
+// that both texts have is kept. It returns false for other texts.
+func fewEdits(before, after []byte, skipped int) (out []Edit, ok bool) {
+	removed, added := make(map[string]bool), make(map[string]bool)
+	old, now, from, to := before, after, skipped, skipped
+	for len(old) > 0 || len(now) > 0 {
+		line := firstLine(old)
+		if len(line) > 0 && bytes.Equal(line, firstLine(now)) {
+			old, now, from, to = old[len(line):], now[len(line):], from+1, to+1
+			continue
+		}
+		gone, come, ok := change(old, now)
+		if !ok || len(removed)+len(added) > few {
+			return nil, false
+		}
+		out = append(out, Edit{From: from, FromLen: len(gone), To: to, ToLen: len(come)})
+		for _, line := range gone {
+			removed[string(line)] = true
+			old, from = old[len(line):], from+1
+		}
+		for _, line := range come {
+			added[string(line)] = true
+			now, to = now[len(line):], to+1
+		}
+	}
+	return out, !hasAny(after, removed) && !hasAny(before, added)
+}
+
+// change returns the fewest lines of two texts before they agree again.
+func change(old, now []byte) (gone, come [][]byte, ok bool) {
+	a, b := someLines(old), someLines(now)
+	for sum := 1; sum <= len(a)+len(b); sum++ {
+		for n := max(0, sum-len(b)); n <= min(sum, len(a)); n++ {
+			m := sum - n
+			switch {
+			case n < len(a) && m < len(b):
+				ok = bytes.Equal(a[n], b[m])
+			case n == len(a) && m == len(b):
+				ok = n < near && m < near // both end here
+			}
+			if ok {
+				return a[:n], b[:m], true
+			}
+		}
+	}
+	return nil, nil, false
+}
+
+// someLines returns the first few lines of a text.
+func someLines(text []byte) (lines [][]byte) {
+	for len(text) > 0 && len(lines) < near {
+		line := firstLine(text)
+		lines, text = append(lines, line), text[len(line):]
+	}
+	return lines
+}
+
+// firstLine returns the beginning of a text up to its first newline.
+func firstLine(text []byte) []byte {
+	if n := bytes.IndexByte(text, '\n'); n >= 0 {
+		return text[:n+1]
+	}
+	return text
+}
+
+// hasAny reports whether a text has one of several lines.
+func hasAny(text []byte, lines map[string]bool) bool {
+	for len(lines) > 0 && len(text) > 0 {
+		line := firstLine(text)
+		if lines[string(line)] {
+			return true
+		}
+		text = text[len(line):]
+	}
+	return false
 }
 
 var newline = []byte{'\n'}
