@@ -78,6 +78,10 @@ func (f *logFile) Sync(flags vfs.SyncFlag) error {
 	if err := f.flush(); err != nil {
 		return vfs.SystemError(err, sqlite3.IOERR_WRITE)
 	}
+	if f.disk.syncing != nil {
+		f.disk.syncing(true)
+		defer f.disk.syncing(false)
+	}
 	if !f.begun {
 		return f.diskFile.Sync(flags)
 	}

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"maps"
 	"sync"
+	"sync/atomic"
 
 	"github.com/stet-dev/stet/blob"
 )
@@ -14,6 +15,11 @@ const freshLimit = 1 << 15
 // this process ended. While that generation is current, no collector of any process
 // removes them, and Has need not look them up. It keeps the latest ones.
 type fresh struct {
+	// current is the generation while a transaction of this process is open, and 0
+	// otherwise. Until such a transaction ends, no process begins a generation or
+	// removes a blob.
+	current atomic.Int64
+
 	mu           sync.Mutex // guards what follows
 	generation   int64
 	young, older map[blob.ID]bool
@@ -41,4 +47,48 @@ func (f *fresh) add(generation int64, ids map[blob.ID]bool) {
 		f.young = make(map[blob.ID]bool, len(ids))
 	}
 	maps.Copy(f.young, ids)
+}
+
+// all reports whether it remembers all of the blobs, and of which generation.
+func (f *fresh) all(ids []blob.ID) (generation int64, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, id := range ids {
+		if !f.young[id] && !f.older[id] {
+			return 0, false
+		}
+	}
+	return f.generation, f.generation > 0
+}
+
+// certain reports whether all of the blobs are stored, and false if only a look at the
+// database can tell. Blobs that this process stored a moment ago are often asked for,
+// since the next state of a conversation leans on the last one. A reading connection
+// would drop its cache for that, because there was a commit.
+func (w *writer) certain(ids []blob.ID) bool {
+	known, ok := w.fresh.all(ids)
+	if !ok {
+		return false
+	}
+	if current := w.fresh.current.Load(); current != 0 {
+		return current == known
+	}
+	if !w.turn.TryLock() {
+		return false
+	}
+	defer w.turn.Unlock()
+	if w.closed {
+		return false
+	}
+	current, err := generation(w.conn)
+	return err == nil && current == known
+}
+
+// syncing is called when the library begins and ends to sync the log.
+func (w *writer) syncing(begins bool) {
+	if begins {
+		w.fresh.current.Store(w.generation)
+	} else {
+		w.fresh.current.Store(0)
+	}
 }

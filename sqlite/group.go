@@ -30,7 +30,8 @@ func (g *group) apply(recs []*record, reqs []*request, verdicts []error) error {
 	if err != nil {
 		return err
 	}
-	g.gen = gen
+	g.gen, g.w.generation = gen, gen
+	g.w.fresh.current.Store(gen)
 	born := time.Now().Unix()
 	for _, r := range recs {
 		if err := g.insert(r, born); err != nil {

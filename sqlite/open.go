@@ -357,7 +357,10 @@ func (db *DB) release() {
 		db.readers.close()
 	}
 	if db.writer != nil {
+		db.writer.turn.Lock()
+		db.writer.closed = true
 		db.writer.conn.close()
+		db.writer.turn.Unlock()
 	}
 	if db.lock != nil {
 		db.lock.Close()

@@ -18,8 +18,9 @@ import (
 type disk struct {
 	vfs.VFSFilename
 	name     string
-	readOnly bool // creates and writes no files
-	frozen   bool // see frozen.go
+	readOnly bool              // creates and writes no files
+	frozen   bool              // see frozen.go
+	syncing  func(begins bool) // called around each sync of the log; or nil
 
 	mu        sync.Mutex // guards what follows
 	cause     error

@@ -39,10 +39,14 @@ type writer struct {
 	done chan struct{}
 	turn sync.Mutex // held by whoever uses conn
 
-	fresh     fresh
-	lastGroup int // requests of the last round; guarded by turn
-	logPages  int // pages in the log after the last commit; guarded by turn
-	logLimit  int // pages at which the log is moved; guarded by turn
+	fresh fresh
+
+	// Guarded by turn:
+	lastGroup  int   // requests of the last round
+	logPages   int   // pages in the log after the last commit
+	logLimit   int   // pages at which the log is moved
+	generation int64 // of new blobs in the transaction of a group; 0 outside of one
+	closed     bool  // conn is closed
 
 	mu       sync.Mutex // guards the fields below
 	pending  map[blob.ID]*record
@@ -68,6 +72,7 @@ func newWriter(db *DB, c *conn) *writer {
 		drained:  make(chan struct{}),
 		logLimit: logLimit,
 	}
+	db.disk.syncing = w.syncing
 	// This replaces the library's own checkpoint, which would run while a writer waits.
 	c.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {
 		w.logPages = pages
@@ -209,7 +214,11 @@ func (w *writer) process(recs []*record, reqs []*request) {
 	var err error
 	if writes {
 		g = &group{w: w, c: w.conn}
-		err = w.transact(func(c *conn) error { return g.apply(recs, reqs, verdicts) })
+		err = w.transact(func(c *conn) error {
+			defer w.fresh.current.Store(0)
+			return g.apply(recs, reqs, verdicts)
+		})
+		w.generation = 0
 		if err == nil {
 			w.fresh.add(g.gen, g.fresh)
 		}
