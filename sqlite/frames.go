@@ -2,8 +2,9 @@ package sqlite
 
 import "encoding/binary"
 
-// framesLimit is how many bytes of frames wait in memory before they are written.
-const framesLimit = 1 << 20
+// framesLimit is how many bytes of frames wait in memory before they are written. The
+// memory is kept for the next transaction.
+const framesLimit = 256 << 10
 
 // frames collects the frames of a transaction, so that one call writes all of them: the
 // library makes two for each page. They wait until the last frame of the commit has
@@ -59,9 +60,6 @@ func (f *logFile) flush() error {
 	}
 	_, err := f.diskFile.WriteAt(f.frames.buf, f.frames.off)
 	f.frames.buf = f.frames.buf[:0]
-	if cap(f.frames.buf) > framesLimit/2 {
-		f.frames.buf = nil
-	}
 	return err
 }
 
