@@ -20,7 +20,9 @@ import (
 type disk struct {
 	root    *os.Root
 	hook    func(call, path string) error
-	workers int // files that are handled side by side
+	workers int  // files that are handled side by side
+	noModes bool // permission bits are not stored
+	folds   bool // several spellings may be one name
 }
 
 func openDisk(path string, hook func(call, path string) error) (*disk, error) {
@@ -157,7 +159,7 @@ func (d *disk) chmodDir(path string, mode uint32) error {
 	if err := d.about("chmod", path); err != nil {
 		return err
 	}
-	if !hasModes {
+	if !hasModes || d.noModes {
 		return nil
 	}
 	return d.in("chmod", path, func() error {
@@ -215,4 +217,24 @@ func fileMode(mode uint32) fs.FileMode {
 		}
 	}
 	return m
+}
+
+// names lists the directory at a path.
+func (d *disk) names(path string) (names []string, err error) {
+	name := path
+	if name == "" {
+		name = "."
+	}
+	err = d.in("open", name, func() error {
+		if err := d.reach(path); err != nil {
+			return err
+		}
+		dir, err := d.root.Open(name)
+		if err != nil {
+			return err
+		}
+		names, err = dir.Readdirnames(-1)
+		return errors.Join(err, dir.Close())
+	})
+	return names, err
 }

@@ -20,7 +20,9 @@ import (
 type disk struct {
 	root    int // descriptor
 	hook    func(call, path string) error
-	workers int // files that are handled side by side
+	workers int  // files that are handled side by side
+	noModes bool // permission bits are not stored
+	folds   bool // several spellings may be one name
 }
 
 const (
@@ -183,6 +185,9 @@ func (d *disk) chmodDir(path string, mode uint32) error {
 	if err := d.about("chmod", path); err != nil {
 		return err
 	}
+	if d.noModes {
+		return nil
+	}
 	return d.in("chmod", path, func(dir int, name string) error {
 		fd, err := unix.Openat(dir, name, dirFlags, 0)
 		if err != nil {
@@ -214,4 +219,26 @@ func emptyAt(dir int, name string) (bool, error) {
 		return true, nil
 	}
 	return false, err
+}
+
+// names lists the directory at a path.
+func (d *disk) names(path string) (names []string, err error) {
+	if path == "" {
+		path = "."
+	}
+	err = d.in("open", path, func(dir int, name string) error {
+		names, err = namesAt(dir, name)
+		return err
+	})
+	return names, err
+}
+
+func namesAt(dir int, name string) ([]string, error) {
+	fd, err := unix.Openat(dir, name, listFlags, 0)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	names, err := f.Readdirnames(-1)
+	return names, errors.Join(err, f.Close())
 }

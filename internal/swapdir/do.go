@@ -19,25 +19,28 @@ const batchSize = 64
 // check looks once more at what the steps are about to replace, and remembers
 // which file exactly that is.
 func (s *stageDir) check(steps []*step) error {
-	gone := map[string]bool{}
+	gone, comes := map[string]bool{}, map[string]bool{}
 	look := s.d.look()
 	defer look.close()
 	for _, st := range steps {
-		now, err := look.lstat(st.Path)
-		switch {
-		case st.Kind == Chmod:
-			continue
-		case st.Kind == Install && !gone[st.Path]:
-			if err == nil {
-				return fmt.Errorf("%w: %q appeared", ErrChanged, st.Path)
-			}
-			if !isNotExist(err) {
+		dir, _ := splitPath(st.Path)
+		if st.Kind == Install {
+			comes[st.Path] = true
+		}
+		// What a directory that comes holds comes with it, and nothing is there before.
+		if st.Kind == Install && !gone[st.Path] && !comes[dir] {
+			there, err := s.appeared(look, st.Path)
+			if err != nil {
 				return err
 			}
-			continue
-		case st.Kind == Install:
+			if there {
+				return fmt.Errorf("%w: %q appeared", ErrChanged, st.Path)
+			}
+		}
+		if st.Kind == Install || st.Kind == Chmod {
 			continue
 		}
+		now, err := look.lstat(st.Path)
 		if isNotExist(err) {
 			return fmt.Errorf("%w: %q disappeared", ErrChanged, st.Path)
 		}
@@ -48,6 +51,25 @@ func (s *stageDir) check(steps []*step) error {
 		gone[st.Path] = st.Kind == Remove
 	}
 	return nil
+}
+
+// appeared reports whether something is at a path where nothing should be. Where names
+// fold, only the list of the directory tells: a look may find what goes under another
+// spelling, and a system may remember for a second that it did.
+func (s *stageDir) appeared(look *looker, path string) (bool, error) {
+	if !s.d.folds {
+		_, err := look.lstat(path)
+		if isNotExist(err) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	dir, name := splitPath(path)
+	names, err := s.d.names(dir)
+	if isNotExist(err) || errors.Is(err, syscall.ENOTDIR) {
+		return false, nil
+	}
+	return slices.Contains(names, name), err
 }
 
 // run takes the steps, in batches that must each end in time.

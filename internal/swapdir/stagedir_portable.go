@@ -102,6 +102,9 @@ func (f *stagedFile) fill(write func(io.Writer) error, mode uint32, own owner) (
 	if err := give(f.file, own); err != nil {
 		return stat{}, f.failed("chown", err)
 	}
+	if f.d.noModes && hasModes { // else there is one bit: read only
+		return f.stat()
+	}
 	if err := f.file.Chmod(fileMode(mode)); err != nil { // after chown, which clears some bits
 		return stat{}, f.failed("chmod", err)
 	}
@@ -184,7 +187,7 @@ func (s *stageDir) mkdir(slot string, mode uint32, uid, gid int) error {
 		if err == nil && os.Geteuid() == 0 {
 			err = s.d.root.Lchown(path, uid, gid)
 		}
-		if err != nil || !hasModes {
+		if err != nil || !hasModes || s.d.noModes {
 			return err
 		}
 		// Where it is as it should be by itself, it may have a set-group-id bit from the

@@ -7,6 +7,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 )
@@ -141,6 +144,9 @@ func (f *stagedFile) fill(write func(io.Writer) error, mode uint32, own owner) (
 	if err := f.give(st, own); err != nil {
 		return stat{}, err
 	}
+	if f.d.noModes {
+		return f.stat()
+	}
 	if err := unix.Fchmod(f.fd, mode); err != nil { // after chown, which clears some bits
 		return stat{}, &fs.PathError{Op: "chmod", Path: f.path, Err: err}
 	}
@@ -246,7 +252,7 @@ func (s *stageDir) mkdir(slot string, mode uint32, uid, gid int) error {
 	}
 	// Where it is as it should be by itself, it may have a set-group-id bit from the
 	// workspace that a change would take away.
-	if err == nil && st.mode&0o7777 != mode {
+	if err == nil && st.mode&0o7777 != mode && !s.d.noModes {
 		err = unix.Fchmodat(s.fd, slot, mode, 0) // nobody else knows the name
 	}
 	if err != nil {
@@ -326,10 +332,21 @@ func moveNew(fromDir int, from string, toDir int, to string) error {
 			return err
 		}
 	}
-	if _, err := statAt(toDir, to); err == nil {
+	if _, err := statAt(toDir, to); err == nil && !forgotten(toDir, to) {
 		return unix.EEXIST
 	}
 	return unix.Renameat(fromDir, from, toDir, to)
+}
+
+// forgotten reports whether a name that was found is not in its directory under any
+// spelling. Where names fold, a system may remember for a second what it found under one
+// spelling after it has gone under another.
+func forgotten(dir int, name string) bool {
+	if strings.IndexFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0 {
+		return false // only the file system knows its spellings
+	}
+	names, err := namesAt(dir, ".")
+	return err == nil && !slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
 }
 
 // empty reports whether a staged directory holds nothing.

@@ -74,6 +74,10 @@ type Options struct {
 	Hook func(call, path string) error
 	// OneByOne handles files one after the other instead of a few side by side.
 	OneByOne bool
+	// NoModes leaves permission bits alone, for a file system that has none; see Traits.
+	NoModes bool
+	// Folds is for a file system that takes several spellings for one name; see Traits.
+	Folds bool
 }
 
 // Root is a directory that is open for changes.
@@ -91,6 +95,7 @@ func Open(path string, opts *Options) (*Root, error) {
 	if opts.OneByOne {
 		d.workers = 1
 	}
+	d.noModes, d.folds = opts.NoModes, opts.Folds
 	return &Root{d: d}, nil
 }
 
