@@ -53,7 +53,7 @@ var importMap = map[string][]string{
 	"gen/aiserver/v1":        {"gen/agent/v1", "gen/anyrun/v1"},
 	"gen/stet/v1":            {"gen/agent/v1", "gen/aiserver/v1", "gen/anyrun/v1"},
 	"gen/...":                {"gen/..."},
-	"workspace":              {"blob"},
+	"workspace":              {"blob", "internal/swapdir"},
 
 	// Layers and drivers.
 	"blob/memblob":      {"blob"},

@@ -65,6 +65,9 @@ func (w *worker) examine(j *dirJob, i int, prev *indexEntry) error {
 	if skipName(name) {
 		return w.passOver(j, i)
 	}
+	if kind == isMissing {
+		return w.missing(j, name)
+	}
 	var st fileStat
 	unknown := kind == isFile && prev == nil && w.s.opts.Written == nil // read regardless of its stat data
 	if !unknown && (kind == isUnknown || kind == isFile || kind == isLink) {
@@ -75,6 +78,7 @@ func (w *worker) examine(j *dirJob, i int, prev *indexEntry) error {
 		if st, err = j.fd.lstat(name); err != nil {
 			return w.leaveOut(j, name, false, err)
 		}
+		w.setMode(j, name, &st, prev)
 		kind = st.kind
 	}
 	flags, left := w.judge(j, name, kind, prev)
@@ -111,7 +115,7 @@ func (w *worker) refused(j *dirJob, name string, prev *indexEntry) Reason {
 	switch {
 	case len(name) > MaxName || len(j.path)+1+len(name) > MaxPath:
 		return ReasonPathLength
-	case forbiddenName(name) != "":
+	case forbiddenName(name) != "" || CheckHere(name) != nil:
 		return ReasonName
 	}
 	return ""
@@ -227,6 +231,10 @@ func (w *worker) enter(j *dirJob, i int, flags entryFlags, prev *indexEntry) {
 	if prev != nil && prev.captured() && prev.kind == Dir {
 		sub.prevRef = subOf(prev, j.prev.subs)
 		s.same = prev.flags == flags
+		if w.s.noModes {
+			was := *prev // the parent's index may go back to its worker
+			sub.was = &was
+		}
 	}
 	if flags.partial() {
 		w.skip(j, name, Skipped{Reason: cmp.Or(w.rule(j, name, isDir), ReasonIgnored), Dir: true})
@@ -276,6 +284,7 @@ func (w *worker) capture(j *dirJob, i int, flags entryFlags, prev *indexEntry) e
 	case err != nil:
 		return w.leaveOut(j, name, false, err)
 	}
+	w.setMode(j, name, &got.st, prev)
 	w.stats.Size += got.st.size
 	w.lacks(j, name, got.st, got.attributes)
 	s := &j.slots[i]

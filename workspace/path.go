@@ -2,7 +2,6 @@ package workspace
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
 	"unicode/utf8"
 )
@@ -34,7 +33,8 @@ func CheckName(name string) error {
 // manifest must not be read or written inside a workspace. It rejects paths that
 // could lead outside (absolute, "..", empty components, NUL), paths of git or of a
 // running restore (.git and StagePrefix in any case or disguise that some file system
-// resolves to them), paths that are too long, and device names on Windows.
+// resolves to them), and paths that are too long. It is the same on every system:
+// CheckHere rejects what this one cannot have.
 func CheckPath(path string) error {
 	if len(path) > MaxPath {
 		return fmt.Errorf("%w: path of %d bytes, at most %d", ErrBadPath, len(path), MaxPath)
@@ -75,12 +75,7 @@ func forbiddenName(name string) string {
 			return "the name of a git directory"
 		case strings.HasPrefix(part, StagePrefix):
 			return "the name of a staged file"
-		case runtime.GOOS == "windows" && isDevice(base):
-			return "the name of a device"
 		}
-	}
-	if runtime.GOOS == "windows" && (strings.ContainsAny(name, `\:`) || isDevice(stem(folded))) {
-		return "a name that Windows reads differently"
 	}
 	return ""
 }
@@ -89,7 +84,7 @@ func forbiddenName(name string) string {
 // and does not begin like a forbidden name.
 func plainName(name string) bool {
 	switch name[0] | 0x20 {
-	case '.', 'g', 'c', 'p', 'a', 'n', 'l':
+	case '.', 'g':
 		return false
 	}
 	for i := 0; i < len(name); i++ {
@@ -124,24 +119,6 @@ func foldName(name string) string {
 func isShortGit(name string) bool {
 	digits, ok := strings.CutPrefix(name, "git~")
 	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
-}
-
-// isDevice reports whether a name is a device on Windows. With an extension (aux.c)
-// such names are common in real trees; they are rejected only on Windows.
-func isDevice(name string) bool {
-	switch name {
-	case "con", "prn", "aux", "nul", "conin$", "conout$":
-		return true
-	}
-	if len(name) == 4 && (strings.HasPrefix(name, "com") || strings.HasPrefix(name, "lpt")) {
-		return name[3] >= '1' && name[3] <= '9'
-	}
-	return false
-}
-
-func stem(name string) string {
-	base, _, _ := strings.Cut(name, ".")
-	return strings.TrimRight(base, " ")
 }
 
 // isGit reports whether a name is that of git's own data.

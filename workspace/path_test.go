@@ -31,11 +31,30 @@ func TestCheckPath(t *testing.T) {
 	}
 }
 
-// Names that Windows gives to devices are ordinary elsewhere.
-func TestNamesOfDevices(t *testing.T) {
-	for _, path := range []string{"CON", "con", "a/NUL", "nul.", "aux ", "COM1", "lpt9", "PRN/x", "CONIN$", "nul:"} {
-		if err := CheckPath(path); (err == nil) != (runtime.GOOS != "windows") {
+// Names that Windows gives to devices, or reads as others, are ordinary elsewhere. A tree
+// may hold them everywhere.
+func TestNamesOfWindows(t *testing.T) {
+	for _, path := range []string{
+		"CON", "con", "a/NUL", "nul.", "aux ", "COM1", "lpt9", "PRN/x", "CONIN$", "nul:", "aux.c", "a/Com3.tar.gz", "lpt\u00b2",
+		"trailing.", "trailing /x", "a:b", `back\slash`, "what?", "tab\there", `"quoted"`, "a|b", "<x>", "*",
+	} {
+		if err := CheckPath(path); err != nil {
 			t.Errorf("CheckPath(%q) = %v", path, err)
+		}
+		if err := CheckHere(path); (err == nil) != (runtime.GOOS != "windows") || err != nil && !errors.Is(err, ErrBadPath) {
+			t.Errorf("CheckHere(%q) = %v", path, err)
+		}
+		bad := false
+		for name := range strings.SplitSeq(path, "/") {
+			bad = bad || WindowsName(name) != ""
+		}
+		if !bad {
+			t.Errorf("WindowsName has nothing against %q", path)
+		}
+	}
+	for _, name := range []string{"console", "com", "com0", "lpt10", "nul-x", "con-x.txt", ".hidden", "a b", "日本", "-rf", "~", "auxiliary.c"} {
+		if why := WindowsName(name); why != "" {
+			t.Errorf("WindowsName(%q) = %q", name, why)
 		}
 	}
 }

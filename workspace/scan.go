@@ -33,6 +33,9 @@ type Options struct {
 	// NoContents hashes files without passing their contents to the store: the tree can be
 	// compared with others, but its files cannot be read. The result has no index.
 	NoContents bool
+	// Modes has permission bits, by path relative to the root, that the tree gets on a file
+	// system that stores none. Other files keep those that the previous tree has.
+	Modes map[string]uint32
 	// NoIgnore captures everything and disables ignore files. The index of such a
 	// scan does not record which paths were touched.
 	NoIgnore bool

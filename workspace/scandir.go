@@ -26,9 +26,10 @@ type dirJob struct {
 	touched *pathSet // below this directory
 	hints   *pathSet // the only names to examine; nil for all
 
-	prevRef  *dirRef   // the directory in the index, or nil
-	prev     *indexDir // the same, loaded
-	borrowed bool      // prev belongs to a worker: do not keep parts of it
+	was      *indexEntry // the directory in the parent's index, or nil
+	prevRef  *dirRef     // the directory in the index, or nil
+	prev     *indexDir   // the same, loaded
+	borrowed bool        // prev belongs to a worker: do not keep parts of it
 
 	fd       dirFD
 	stamp    dirStamp // when it was opened, or zero if unreliable
@@ -66,7 +67,10 @@ func (w *worker) runDir(j *dirJob) error {
 	}
 	w.stats.Dirs++
 	if j.parent != nil {
-		j.parent.slots[j.slot].e.mode = st.mode
+		e := &j.parent.slots[j.slot].e
+		st.kind = isDir
+		w.setMode(j.parent, e.name, &st, j.was)
+		e.mode = st.mode
 	}
 	j.slots = w.slotsFor(len(j.names))
 	n := (len(j.names) + rangeSize - 1) / rangeSize
@@ -124,6 +128,9 @@ func (w *worker) nameList(j *dirJob) error {
 		for name := range j.hints.kids {
 			j.names = append(j.names, dirent{name: name})
 		}
+		if err := w.spell(j); err != nil {
+			return err
+		}
 	case j.partial:
 		if j.prev != nil {
 			for i := range j.prev.entries {
@@ -134,6 +141,9 @@ func (w *worker) nameList(j *dirJob) error {
 			for name := range j.touched.kids {
 				j.names = append(j.names, dirent{name: name})
 			}
+		}
+		if err := w.spell(j); err != nil {
+			return err
 		}
 	default:
 		w.stats.listed++

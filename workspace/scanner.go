@@ -27,6 +27,8 @@ type scanner struct {
 	trust   trust
 	open    openFiles
 	owner   int64 // of restored files, -1 if that is not known
+	noModes bool  // the file system stores no permission bits
+	mayFold func() bool
 
 	queue jobQueue
 
@@ -67,6 +69,8 @@ func scan(ctx context.Context, store blob.Store, root string, prev *Index, paths
 	}
 	defer s.root.close()
 	s.owner = restoredOwner(s.root)
+	s.noModes = !hasModes(root)
+	s.mayFold = sync.OnceValue(func() bool { return mayFold(root) })
 	if s.trust, err = newTrust(s.root, prev, prev == nil || paths == nil); err != nil {
 		return nil, fmt.Errorf("scan %s: %w", root, err)
 	}

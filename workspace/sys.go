@@ -9,6 +9,7 @@ const (
 	isDir
 	isLink
 	isSpecial // FIFO, socket, device
+	isMissing // is not listed
 )
 
 // dirent is a name in a directory.

@@ -54,6 +54,7 @@ func (w *worker) written(j *dirJob, i int, st fileStat, flags entryFlags) bool {
 		if st, err = j.fd.lstat(name); err != nil {
 			return false
 		}
+		w.setMode(j, name, &st, nil) // the caller's modes have it
 	}
 	return false
 }

@@ -1,6 +1,7 @@
 package room
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ func (r *Rooms) fill(ctx context.Context, dir string, tree blob.ID) error {
 	}
 	var dirs, files, links []item
 	err := workspace.Walk(ctx, r.blobs, tree, func(path string, e workspace.Entry) error {
-		if err := workspace.CheckPath(path); err != nil {
+		if err := cmp.Or(workspace.CheckPath(path), workspace.CheckHere(path)); err != nil {
 			return err
 		}
 		switch at := (item{path, e}); e.Kind {
