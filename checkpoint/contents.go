@@ -15,7 +15,10 @@ const streamFrom = 256 << 10
 
 // openRoot opens the directory for changes.
 func (w *Workspace) openRoot() (*swapdir.Root, error) {
-	return swapdir.Open(w.path, &swapdir.Options{Hook: w.s.opts.hook, OneByOne: w.s.opts.OneByOne})
+	t := workspace.TraitsOf(w.path)
+	return swapdir.Open(w.path, &swapdir.Options{
+		Hook: w.s.opts.hook, OneByOne: w.s.opts.OneByOne, NoModes: !t.Modes, Folds: t.FoldsCase || t.Normalises,
+	})
 }
 
 // changes converts actions to changes of the disk, by path.

@@ -40,6 +40,9 @@ var (
 	// workspace, where a rewind cannot exchange files all at once. Everything was put
 	// back.
 	ErrOtherFileSystem = swapdir.ErrOtherFileSystem
+	// ErrSameName says that names of the target are one name on the file system of the
+	// workspace. Nothing was changed.
+	ErrSameName = fault.Named(fault.Unsupported, "same-name", "names are one name on this file system")
 	// ErrTimeout says that the file system was too slow. Everything was put back.
 	ErrTimeout = swapdir.ErrTimeout
 	// ErrRolledBack says that a rewind failed and was taken back.

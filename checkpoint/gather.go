@@ -263,13 +263,21 @@ func perhapsMine(conversation string, by Writer, asked bool) bool {
 
 // chooseActions turns states into the actions of a plan.
 func (w *Workspace) chooseActions(ctx context.Context, p *Plan, states []PathState, rules Rules) error {
+	known, err := w.markImpossible(states)
+	if err != nil {
+		return err
+	}
 	actions := Reconcile(Decide(states, rules), states, rules)
+	if err := w.checkNames(actions, known); err != nil {
+		return err
+	}
 	if err := w.mergeAll(ctx, actions, p.request.choice); err != nil {
 		return err
 	}
 	if p.foreign {
 		mask(actions)
 	}
+	p.Lost = w.lost(actions)
 	p.Actions = slices.DeleteFunc(actions, func(a Action) bool { return a.Kind == Keep && !p.request.asks(a.Path) })
 	return w.nameWriters(ctx, p.Actions)
 }

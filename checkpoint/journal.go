@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -207,7 +208,7 @@ func (w *Workspace) readSteps(ctx context.Context, rec *stetv1.JournalRecord) ([
 func decodeSteps(list []*stetv1.JournalStep) ([]swapdir.Step, error) {
 	steps := make([]swapdir.Step, len(list))
 	for i, s := range list {
-		if err := workspace.CheckPath(string(s.Path)); err != nil {
+		if err := cmp.Or(workspace.CheckPath(string(s.Path)), workspace.CheckHere(string(s.Path))); err != nil {
 			return nil, err
 		}
 		kind := swapdir.StepKind(s.Kind)

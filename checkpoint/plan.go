@@ -54,6 +54,9 @@ type PathState struct {
 	NotCaptured, NotCapturedThen workspace.Reason
 	// Occupied means that the directory contains something uncaptured.
 	Occupied bool
+	// Impossible is why this system cannot have the target's state at the path, for people,
+	// or empty.
+	Impossible string
 	// Excluded means that the path is not requested.
 	Excluded bool
 }
@@ -140,6 +143,9 @@ func decide(p *PathState, rules *Rules) (Action, bool) {
 		return a, true
 	case p.NotCapturedThen != "" && p.Target == nil:
 		a.left(whyNotCapturedThen(p.NotCapturedThen))
+		return a, true
+	case p.Impossible != "":
+		a.left(WhyImpossible, p.Impossible)
 		return a, true
 	case rules.Exact:
 		a.become(p.Target)

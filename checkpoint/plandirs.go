@@ -70,7 +70,7 @@ func (r *reconciler) directory(path string, replace bool) bool {
 			return true
 		}
 		st := r.states[path]
-		if a.Before != nil && !replace || st == nil || !isDir(st.Target) || st.NotCaptured != "" {
+		if a.Before != nil && !replace || st == nil || !isDir(st.Target) || st.NotCaptured != "" || st.Impossible != "" {
 			return false
 		}
 		a.become(st.Target)

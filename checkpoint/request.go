@@ -110,6 +110,9 @@ type Plan struct {
 	// NotKept is what no checkpoint holds of the files that the plan replaces or
 	// deletes: an undo restores them without it.
 	NotKept workspace.NotKept
+	// Lost says, for people, what the file system of the workspace cannot hold of what comes
+	// back.
+	Lost []string
 	// Conversation is the conversation whose changes are reverted; empty for all.
 	Conversation string
 	// AtWork lists the running turns in the workspace: they may change files again
@@ -256,13 +259,14 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 		Untouched    int                 `json:"untouched"`
 		NotCaptured  []workspace.Skipped `json:"not_captured"`
 		NotKept      *workspace.NotKept  `json:"not_kept,omitempty"`
+		Lost         []string            `json:"lost,omitempty"`
 		Conversation *move               `json:"conversation,omitempty"`
 		Stays        string              `json:"conversation_stays,omitempty"`
 		AtWork       []TurnJSON          `json:"at_work,omitempty"`
 	}{
 		Schema: PlanSchema, Token: p.Token, Exact: p.request.Exact, Partial: p.Partial(), Untouched: p.Untouched,
 		Files: make([]file, 0, len(p.Actions)), NotCaptured: append([]workspace.Skipped{}, p.NotCaptured...),
-		AtWork: p.AtWork.JSON(), Stays: p.stays,
+		AtWork: p.AtWork.JSON(), Stays: p.stays, Lost: p.Lost,
 	}
 	if !p.NotKept.None() {
 		out.NotKept = &p.NotKept

@@ -30,7 +30,7 @@ func (r *rewinding) recheck(ctx context.Context) error {
 // scan scans the paths that the plan changes.
 func (r *rewinding) scan(ctx context.Context, with workspace.Options) (*workspace.Result, error) {
 	opts := r.w.s.opts.Scan
-	opts.Force, opts.Touched, opts.Written, opts.Reread = r.w.s.opts.Force, with.Touched, with.Written, with.Reread
+	opts.Force, opts.Touched, opts.Written, opts.Reread, opts.Modes = r.w.s.opts.Force, with.Touched, with.Written, with.Reread, with.Modes
 	opts.Reveal = true
 	opts.Full = false // parent directories were scanned when the plan was made
 	return workspace.ScanPaths(ctx, r.w.s.blobs, r.w.path, r.job.present.index, r.paths(), &opts)
@@ -92,7 +92,7 @@ func (r *rewinding) verify(ctx context.Context) (*capture, error) {
 		}
 	}
 	touched := r.touched(want)
-	res, err := r.scan(ctx, workspace.Options{Touched: touched, Written: r.written()})
+	res, err := r.scan(ctx, workspace.Options{Touched: touched, Written: r.written(), Modes: modes(want)})
 	if err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
 	}
@@ -121,6 +121,18 @@ func (r *rewinding) verify(ctx context.Context) (*capture, error) {
 	slices.Sort(r.noSetgid)
 	skipped := mergeSkipped(r.job.present.skipped, res, r.paths())
 	return &capture{tree: res.Tree, index: res.Index, skipped: skipped, changed: changes, scan: res}, nil
+}
+
+// modes returns the permission bits that entries are to have. The scan takes them over
+// where the system stores none.
+func modes(want map[string]*workspace.Entry) map[string]uint32 {
+	m := make(map[string]uint32, len(want))
+	for path, e := range want {
+		if e != nil && e.Kind != workspace.Symlink {
+			m[path] = e.Mode
+		}
+	}
+	return m
 }
 
 // setgid is the permission bit that only members of the group and root can set.

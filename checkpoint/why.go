@@ -42,6 +42,8 @@ const (
 	WhyHolds Why = "holds"
 	// WhyInTheWay: something else is where a directory would have to be.
 	WhyInTheWay Why = "in-the-way"
+	// WhyImpossible: this system or its file system cannot have it, as Reason tells.
+	WhyImpossible Why = "impossible"
 	// WhyMasked: the checkpoint came from another store, and its set-user-id,
 	// set-group-id or sticky bits are not taken over. The rest of the path may change.
 	WhyMasked Why = "masked"

@@ -132,7 +132,7 @@ func (a *Action) keptFor() Why {
 var (
 	keptOrder = []Why{
 		whyRemoved, WhyYours, WhyConversation, WhySeveral, WhyUnknown, WhyIgnored, WhyExcluded, WhySecret, WhyRepository, WhySpecial, WhyNotCaptured,
-		WhyNotCapturedThen, WhyPurged, WhyHolds, WhyInTheWay, WhyMasked, WhyNotAsked,
+		WhyNotCapturedThen, WhyPurged, WhyHolds, WhyInTheWay, WhyImpossible, WhyMasked, WhyNotAsked,
 	}
 	keptWords = map[Why]string{
 		whyRemoved:         "removed by you",
@@ -150,6 +150,7 @@ var (
 		WhyPurged:          "purged from the store",
 		WhyHolds:           "holds what stays",
 		WhyInTheWay:        "something else is in its place",
+		WhyImpossible:      "not possible on this system",
 		WhyMasked:          "without set-id and sticky bits, which came from another store",
 		WhyNotAsked:        "not asked for",
 	}
@@ -197,6 +198,7 @@ var countWords = map[Why]string{
 	WhyNotAsked:        "not asked for",
 	WhyHolds:           "holding what stays",
 	WhyInTheWay:        "blocked",
+	WhyImpossible:      "not possible here",
 	WhyMasked:          "without bits from another store",
 }
 

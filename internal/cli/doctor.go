@@ -28,8 +28,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		Short:   "Check that this machine and the store keep their promises",
 		GroupID: groupStart,
 		Long: `Check the store (it opens, only you can read it, there is room, the write-ahead
-log works, the database is intact, no rewind is unfinished), the workspace, and whether
-connected agents run the hooks of stet.
+log works, the database is intact, no rewind is unfinished), the workspace and what its
+file system cannot do, and whether connected agents run the hooks of stet.
 Then test every promise of a store on a scratch store on the same file system: what
 passes there also holds for your data. Your data is not changed.
 
@@ -162,6 +162,9 @@ func (d *doctor) workspace() {
 		return
 	}
 	d.report("workspace", dir, err)
+	if err == nil {
+		d.traits(dir)
+	}
 }
 
 // existing returns the nearest existing directory at or above dir.

@@ -46,6 +46,8 @@ func hinted(err error) error {
 		return fmt.Errorf("%w; the next command shows the outcome", err)
 	case errors.Is(err, checkpoint.ErrOtherFileSystem):
 		return fmt.Errorf("%w; name the paths to rewind with '-- PATH…', or use the mounted directory as a separate workspace with -C", err)
+	case errors.Is(err, checkpoint.ErrSameName):
+		return fmt.Errorf("%w; name one of them, and what else to rewind, with '-- PATH…'", err)
 	case errors.Is(err, blob.ErrFull):
 		return fmt.Errorf("%w; free some on that disk; 'stet du' shows what takes the space and 'stet gc' frees it", err)
 	}

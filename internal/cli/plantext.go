@@ -39,6 +39,9 @@ func (a *app) planText(ctx context.Context, p *place, plan *checkpoint.Plan, to 
 	if lacks := notKeptText(&plan.NotKept); lacks != "" {
 		fmt.Fprintf(&text, "Not kept  %s: an undo does not bring that back\n", lacks)
 	}
+	for _, lost := range plan.Lost {
+		fmt.Fprintf(&text, "Lost  %s\n", printable(lost))
+	}
 	for i := range plan.AtWork {
 		fmt.Fprintf(&text, "At work  %s: may change files again\n", a.atWorkText(&plan.AtWork[i]))
 	}

@@ -134,6 +134,7 @@ export const reasons = [
   "row-conflict",
   "row-not-found",
   "row-too-large",
+  "same-name",
   "source-incomplete",
   "source-not-found",
   "stale-plan",

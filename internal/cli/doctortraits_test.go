@@ -1,0 +1,21 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stet-dev/stet/workspace"
+)
+
+func TestTraitsInWords(t *testing.T) {
+	all := workspace.Traits{Swaps: true, Links: true, Modes: true, SyncsDirs: true}
+	if got := traitsText(all); got != "can do all that a rewind needs" {
+		t.Errorf("all: %q", got)
+	}
+	got := traitsText(workspace.Traits{FoldsCase: true, Normalises: true})
+	for _, want := range []string{"one name", "accents", "permission bits", "symbolic links", "trade places", "synced"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("none: %q lacks %q", got, want)
+		}
+	}
+}
