@@ -4,7 +4,7 @@
 # make test-agents  drives the coding agents themselves; downloads 1.5 GB once
 # make release VERSION=v0.1.0  makes what is published; make test-release installs it
 # make test-suites  runs the conformance suites of others in full, on every kind of store
-# make cross  compiles for the other systems; make test-portable and make test-windows test what these use
+# make cross  compiles for the other systems; make test-portable, test-windows and test-folding test what these use
 SHELL := /bin/sh
 export CGO_ENABLED ?= 0
 
@@ -51,7 +51,7 @@ COMPILE := go list -toolexec '$(LAZYGC)' -e -export -deps -f '' ./... >/dev/null
 # Tests that take longest begin first, and the others fill in beside them.
 LONGEST := ./internal/cli ./internal/scenario ./web/e2e ./internal/suites ./postgres ./sqlite ./server ./checkpoint ./fleet
 
-.PHONY: all build run test check full race cross test-portable test-windows test-long test-agents test-suites release test-release bench bench-fleet lint generate clean
+.PHONY: all build run test check full race cross test-portable test-windows test-folding test-long test-agents test-suites release test-release bench bench-fleet lint generate clean
 
 all: build
 
@@ -105,6 +105,14 @@ test-windows:
 	STET_PROGRAM=$(CACHE)/stet.exe STET_PROGRAM_WITH=$(CURDIR)/internal/tools/wine.sh STET_PROGRAM_SHELL="cmd /c" \
 		go test -vet=off -count=1 -v ./internal/smoke
 	GOOS=windows $(GOTEST) -count=1 -exec $(CURDIR)/internal/tools/wine.sh $(WINDOWS)
+
+# Runs what depends on names on exFAT, where README and Readme are one; it needs root, FUSE
+# and a loop device. Both back ends are tried.
+FOLDING := TestRenamesOfCaseOnly|TestFailedRenamesOfCaseOnly|TestPathsAsTheyAreSpelled|TestNamesThatAreOne|TestWhatAFileSystemCannotHave|TestTraitsOfAFoldingFileSystem|TestProgram
+test-folding:
+	go build -trimpath -o $(CACHE)/stet-folding ./cmd/stet
+	STET_PROGRAM=$(CACHE)/stet-folding internal/tools/folding.sh $(GOTEST) -count=1 -v -run '^($(FOLDING))$$' ./workspace ./checkpoint ./internal/smoke
+	internal/tools/folding.sh $(GOTEST) -count=1 -tags portable -run '^($(FOLDING))$$' ./checkpoint
 
 test-long:
 	$(SETUP) $(PARTS) $(MORE) rclone

@@ -14,7 +14,7 @@ root=${STET_WINE:-$top/.cache/wine}
 bring() {
 	[ ! -e "$root/ready" ] || return 0
 	[ "$(id -u)" = 0 ] || { echo "wine: needs root" >&2; exit 1; }
-	command -v debootstrap >/dev/null || { apt-get update -qq && apt-get install -y -qq debootstrap >/dev/null; }
+	command -v debootstrap >/dev/null || { apt-get update -qq && apt-get -o DPkg::Lock::Timeout=300 install -y -qq debootstrap >/dev/null; }
 	mirror=$(cat $(find /etc/apt -name '*.sources' -o -name '*.list' | sort) </dev/null |
 		awk '/^URIs:/ {print $2; exit} /^deb / {for (i = 2; i <= NF; i++) if ($i ~ /^http/) {print $i; exit}}')
 	rm -rf --one-file-system "$root"
