@@ -129,37 +129,6 @@ func withoutEarlierSteps(refs []graph.Ref) []graph.Ref {
 	return out
 }
 
-// eventBlobs returns the blobs of an event, within the limits.
-func (r *reader) eventBlobs(ctx context.Context, e event) ([]*aiserverv1.PreFetchedBlob, error) {
-	var out []*aiserverv1.PreFetchedBlob
-	left := maxMessageBytes
-	for _, raw := range e.rec.Blobs {
-		if len(out) >= r.opts.MaxBlobsAfterPrefetch {
-			break
-		}
-		id, err := blob.IDFromBytes(raw)
-		if err != nil {
-			return nil, fmt.Errorf("%w: event %d of agent %s: %w", ErrDataLoss, e.at.Seq, r.agent, err)
-		}
-		if _, has := r.sent[id]; has {
-			continue
-		}
-		data, err := r.s.blobs.Get(ctx, id)
-		if unreadable(err) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read blob of event %d of agent %s: %w", e.at.Seq, r.agent, err)
-		}
-		if len(data) > left || !r.wanted(id, data) {
-			continue
-		}
-		left -= len(data)
-		out = append(out, &aiserverv1.PreFetchedBlob{Id: raw, Value: data})
-	}
-	return out, nil
-}
-
 // lighten replaces a heavy call by a truncated one.
 func lighten(u *agentv1.InteractionUpdate) {
 	switch v := u.Message.(type) {

@@ -24,6 +24,7 @@ type Store struct {
 	rows   kv.Store
 	opts   Options
 	lanes  lane.Set[cache]
+	tails  tails
 	queues queues
 	// conversations are those that agents work on.
 	conversations *conversation.Store

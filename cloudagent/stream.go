@@ -6,14 +6,10 @@ import (
 	"iter"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/stet-dev/stet/blob"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	aiserverv1 "github.com/stet-dev/stet/gen/aiserver/v1"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
-	"github.com/stet-dev/stet/internal/keyspace"
-	"github.com/stet-dev/stet/internal/lane"
 )
 
 // StreamOptions configure a stream; nil gives the defaults.
@@ -76,26 +72,42 @@ type (
 	statusMessage = aiserverv1.StreamConversationResponse_WorkflowStatusWithOffset
 )
 
-// Stream yields the events of an agent, until ctx is done, the caller stops, or the
-// agent ends. Without a place to resume from, it begins with the initial state,
-// directly followed by the status with the offset of that state. Events are read from
-// the rows as the caller consumes them, at most a few hundred at once. Every event
-// comes once and in order; a missing one ends the stream with ErrDataLoss.
+// Stream is Messages for callers that need only the responses.
 func (s *Store) Stream(ctx context.Context, agent string, opts *StreamOptions) iter.Seq2[*response, error] {
+	return func(yield func(*response, error) bool) {
+		for m, err := range s.Messages(ctx, agent, opts) {
+			var res *response
+			if m != nil {
+				res = m.StreamConversationResponse
+			}
+			if !yield(res, err) {
+				return
+			}
+		}
+	}
+}
+
+// Messages yields the events of an agent, until ctx is done, the caller stops, or the
+// agent ends. Without a place to resume from, it begins with the initial state,
+// directly followed by the status with the offset of that state. Every event
+// comes once and in order; a missing one ends the stream with ErrDataLoss.
+//
+// The streams of an agent share the end of its log: new events are read once, and their
+// messages made once. A stream that is behind reads from the rows as the caller consumes,
+// at most a few hundred events at once.
+func (s *Store) Messages(ctx context.Context, agent string, opts *StreamOptions) iter.Seq2[*Message, error] {
 	if opts == nil {
 		opts = &StreamOptions{}
 	}
-	return func(yield func(*response, error) bool) {
+	return func(yield func(*Message, error) bool) {
 		if err := checkID("agent", agent); err != nil {
 			yield(nil, err)
 			return
 		}
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
 		r := &reader{s: s, agent: agent, opts: *opts, yield: yield, sent: make(map[blob.ID]struct{})}
 		r.fillDefaults()
-		// Watching begins before the first read, so that no event is missed.
-		r.hints = s.rows.Watch(ctx, keyspace.AgentEvents(agent, 0))
+		r.tail = s.follow(agent)
+		defer r.tail.Leave()
 		if err := r.run(ctx); err != nil && !r.stopped {
 			yield(nil, err)
 		}
@@ -107,10 +119,10 @@ type reader struct {
 	s       *Store
 	agent   string
 	opts    StreamOptions
-	yield   func(*response, error) bool
+	yield   func(*Message, error) bool
 	stopped bool // by the caller
 	said    bool // something was sent
-	hints   <-chan struct{}
+	tail    *follows
 	at      Offset // what was sent
 	last    time.Time
 	sent    map[blob.ID]struct{} // blobs that the client has
@@ -129,7 +141,9 @@ func (r *reader) fillDefaults() {
 }
 
 // send reports whether the caller wants more.
-func (r *reader) send(m *response) bool {
+func (r *reader) send(m *response) bool { return r.give(unshared(m)) }
+
+func (r *reader) give(m *Message) bool {
 	r.last, r.said = time.Now(), true
 	r.stopped = r.stopped || !r.yield(m, nil)
 	return !r.stopped
@@ -140,28 +154,50 @@ func (r *reader) run(ctx context.Context) error {
 		return err
 	}
 	for {
-		events, ok, err := r.s.read(ctx, r.agent, r.at)
-		for _, e := range events {
-			if err := r.event(ctx, e); err != nil || r.stopped {
-				return err
+		var done bool
+		var err error
+		switch view := r.tail.Look(r.at); {
+		case view.Found:
+			if err = ctx.Err(); err == nil {
+				err = r.event(ctx, view.Entry)
 			}
+		case view.Current:
+			done, err = r.current(ctx, view)
+		default:
+			done, err = r.catchUp(ctx, view)
 		}
-		if err != nil {
-			return err
-		}
-		if len(events) > 0 {
-			continue
-		}
-		done, err := r.idle(ctx, ok)
 		if err != nil || done || r.stopped {
 			return err
 		}
 	}
 }
 
+// current is called for a stream that has sent everything. It waits for more, and reports
+// whether the stream is over.
+func (r *reader) current(ctx context.Context, view tailView) (bool, error) {
+	if view.State != nil && r.over(view.State) {
+		return true, nil
+	}
+	return false, r.sleep(ctx, view, 0)
+}
+
+// catchUp reads what the shared end of the log does not have.
+func (r *reader) catchUp(ctx context.Context, view tailView) (bool, error) {
+	events, ok, err := r.s.read(ctx, r.agent, r.at)
+	for _, e := range events {
+		if err := r.event(ctx, &entry{event: e, before: r.at, agent: r.agent}); err != nil || r.stopped {
+			return false, err
+		}
+	}
+	if err != nil || len(events) > 0 {
+		return false, err
+	}
+	return r.idle(ctx, ok, view)
+}
+
 // begin finds the place to continue from, or sends the initial state.
 func (r *reader) begin(ctx context.Context) error {
-	rec, err := r.record(ctx)
+	rec, err := r.s.record(ctx, r.agent)
 	if err != nil {
 		return err
 	}
@@ -186,17 +222,10 @@ func (r *reader) begin(ctx context.Context) error {
 	return nil
 }
 
-func (r *reader) record(ctx context.Context) (*stetv1.AgentRecord, error) {
-	l := r.s.lane(r.agent)
-	defer r.s.release(l)
-	now, err := r.s.load(ctx, l)
-	return now.rec, err
-}
-
 // idle is called after a read without events; clean means that it saw no foreign
 // event. It waits for more, and reports whether the stream is over.
-func (r *reader) idle(ctx context.Context, clean bool) (bool, error) {
-	rec, err := r.record(ctx)
+func (r *reader) idle(ctx context.Context, clean bool, view tailView) (bool, error) {
+	rec, err := r.s.record(ctx, r.agent)
 	if err != nil {
 		return false, err
 	}
@@ -218,23 +247,37 @@ func (r *reader) idle(ctx context.Context, clean bool) (bool, error) {
 		}
 		return false, err
 	}
-	if clean && Terminal(rec.Status) && !r.opts.AllowTerminal {
-		if !r.said { // a reader that resumes at the end must get the end
-			r.send(statusAt(rec.Status, r.at))
-		}
+	if clean && r.over(rec) {
 		return true, nil
 	}
-	return false, r.sleep(ctx)
+	return false, r.sleep(ctx, view, r.s.opts.Poll)
 }
 
-// sleep waits for a hint or the next poll, and keeps the stream alive.
-func (r *reader) sleep(ctx context.Context) error {
-	d := r.s.opts.Poll
-	if r.opts.Heartbeat > 0 {
-		d = min(d, max(0, r.opts.Heartbeat-time.Since(r.last)))
+// over reports whether nothing follows the end of the log, and never will.
+func (r *reader) over(rec *stetv1.AgentRecord) bool {
+	if !Terminal(rec.Status) || r.opts.AllowTerminal {
+		return false
 	}
-	if err := lane.Wait(ctx, r.hints, d); err != nil {
-		return err
+	if !r.said { // a reader that resumes at the end must get the end
+		r.send(statusAt(rec.Status, r.at))
+	}
+	return true
+}
+
+// sleep waits for a change, and at most for a time if there is one, and keeps the stream
+// alive.
+func (r *reader) sleep(ctx context.Context, view tailView, most time.Duration) error {
+	due := false
+	if r.opts.Heartbeat > 0 {
+		left := r.opts.Heartbeat - time.Since(r.last)
+		if due = left <= 0; most <= 0 || left < most {
+			most = left
+		}
+	}
+	if !due {
+		if err := r.tail.Wait(ctx, view, most); err != nil {
+			return err
+		}
 	}
 	if r.opts.Heartbeat > 0 && time.Since(r.last) >= r.opts.Heartbeat {
 		r.send(&response{Message: &aiserverv1.StreamConversationResponse_InteractionUpdateWithOffset_{
@@ -248,35 +291,14 @@ func (r *reader) sleep(ctx context.Context) error {
 }
 
 // event sends an event of the log.
-func (r *reader) event(ctx context.Context, e event) error {
+func (r *reader) event(ctx context.Context, e *entry) error {
 	m, err := r.message(ctx, e)
 	if err != nil {
 		return err
 	}
 	r.at = e.at
-	r.send(m)
+	r.give(m)
 	return nil
-}
-
-func (r *reader) message(ctx context.Context, e event) (*response, error) {
-	switch v := e.rec.Event.(type) {
-	case *stetv1.AgentEventRecord_Update:
-		u := new(agentv1.InteractionUpdate)
-		if err := proto.Unmarshal(v.Update, u); err != nil {
-			return nil, fmt.Errorf("%w: event %d of agent %s: %w", ErrDataLoss, e.at.Seq, r.agent, err)
-		}
-		if r.opts.FilterHeavyStepData {
-			lighten(u)
-		}
-		return &response{Message: &aiserverv1.StreamConversationResponse_InteractionUpdateWithOffset_{
-			InteractionUpdateWithOffset: &updateMessage{OffsetKey: e.at.String(), InteractionUpdate: u},
-		}}, nil
-	case *stetv1.AgentEventRecord_State:
-		return r.stateMessage(ctx, e, v.State)
-	case *stetv1.AgentEventRecord_Status:
-		return statusAt(v.Status, e.at), nil
-	}
-	return nil, fmt.Errorf("%w: event %d of agent %s is of an unknown kind", ErrNewerFormat, e.at.Seq, r.agent)
 }
 
 func statusAt(s Status, at Offset) *response {
@@ -285,48 +307,15 @@ func statusAt(s Status, at Offset) *response {
 	}}
 }
 
-func (r *reader) stateMessage(ctx context.Context, e event, rawID []byte) (*response, error) {
-	id, err := blob.IDFromBytes(rawID)
-	if err != nil {
-		return nil, fmt.Errorf("%w: event %d of agent %s: %w", ErrDataLoss, e.at.Seq, r.agent, err)
-	}
-	state, err := r.inline(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	blobs, err := r.eventBlobs(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	return &response{Message: &aiserverv1.StreamConversationResponse_CloudAgentStateWithIdAndOffset_{
-		CloudAgentStateWithIdAndOffset: &stateMessage{
-			OffsetKey: e.at.String(), BlobId: id.Bytes(), CloudAgentState: state, PreFetchedBlobs: blobs,
-		},
-	}}, nil
-}
-
-// maxInline is the size up to which a state is sent with its event. A reader fetches a
-// larger one by its id, as it does any large blob.
-const maxInline = 2 << 20
-
-// inline returns a state to be sent, or nil if it is too large for a message.
-func (r *reader) inline(ctx context.Context, id blob.ID) (*aiserverv1.CloudAgentState, error) {
-	state, err := r.s.State(ctx, r.agent, id)
-	if err != nil || proto.Size(state) > maxInline {
-		return nil, err
-	}
-	return state, nil
-}
-
 // initial sends the initial state and its place.
 func (r *reader) initial(ctx context.Context, rec *stetv1.AgentRecord) error {
 	m := &initialState{WorkflowStatus: rec.Status}
 	if id := stateOf(rec); !id.IsZero() {
-		state, err := r.inline(ctx, id)
+		state, err := r.s.sharedState(ctx, r.agent, id)
 		if err != nil {
 			return err
 		}
-		m.BlobId, m.CloudAgentState = id.Bytes(), state
+		m.BlobId, m.CloudAgentState = id.Bytes(), fitting(state)
 		if err := r.prefetch(ctx, id, m); err != nil || r.stopped {
 			return err
 		}

@@ -28,11 +28,12 @@ func (s *followService) StreamConversation(ctx context.Context, req *connect.Req
 	if err := stream.Send(nil); err != nil {
 		return err
 	}
-	for res, err := range s.db.Agents().Stream(ctx, req.Msg.GetBcId(), opts) {
+	for message, err := range s.db.Agents().Messages(ctx, req.Msg.GetBcId(), opts) {
 		if err != nil {
 			return err
 		}
-		if err := stream.Send(res); err != nil {
+		// Not by Send, which takes no message that has its encoding.
+		if err := stream.Conn().Send(message); err != nil {
 			return err
 		}
 	}

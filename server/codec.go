@@ -19,19 +19,22 @@ type binary struct{}
 
 func (binary) Name() string { return "proto" }
 
-func (binary) Marshal(msg any) ([]byte, error) {
-	m, ok := msg.(proto.Message)
-	if !ok {
-		return nil, errNoMessage
-	}
-	return proto.Marshal(m)
+// shared is a message that many streams send, and that is encoded once for all of them.
+type shared interface {
+	Encoded(codec string, encode func() ([]byte, error)) ([]byte, error)
 }
+
+func (b binary) Marshal(msg any) ([]byte, error) { return b.MarshalAppend(nil, msg) }
 
 // MarshalAppend saves connect an allocation.
 func (binary) MarshalAppend(dst []byte, msg any) ([]byte, error) {
 	m, ok := msg.(proto.Message)
 	if !ok {
 		return nil, errNoMessage
+	}
+	if s, ok := msg.(shared); ok {
+		data, err := s.Encoded("proto", func() ([]byte, error) { return proto.Marshal(m) })
+		return append(dst, data...), err
 	}
 	return proto.MarshalOptions{}.MarshalAppend(dst, m)
 }
@@ -53,6 +56,10 @@ func (text) Marshal(msg any) ([]byte, error) {
 	m, ok := msg.(proto.Message)
 	if !ok {
 		return nil, errNoMessage
+	}
+	if s, ok := msg.(shared); ok {
+		data, err := s.Encoded("json", func() ([]byte, error) { return protojson.Marshal(m) })
+		return bytes.Clone(data), err // the caller uses it as a buffer
 	}
 	return protojson.Marshal(m)
 }

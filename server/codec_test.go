@@ -7,6 +7,7 @@ import (
 
 	"github.com/stet-dev/stet/conversation/wirelimit"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 )
 
 // Names inside values that may have any form are not fields.
@@ -44,6 +45,46 @@ func TestJSONIsMeasuredOutsideOfStrings(t *testing.T) {
 	} {
 		if err := checkJSON([]byte(test.data)); (err == nil) != test.ok {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// once counts how often it is encoded.
+type once struct {
+	*stetv1.GetAgentRequest
+	data  []byte
+	times int
+}
+
+func (o *once) Encoded(_ string, encode func() ([]byte, error)) (_ []byte, err error) {
+	if o.data == nil {
+		o.times++
+		o.data, err = encode()
+	}
+	return o.data, err
+}
+
+// A message that streams share is encoded once, and no stream can change what the others
+// get.
+func TestSharedMessagesAreEncodedOnce(t *testing.T) {
+	for _, codec := range []interface {
+		Marshal(any) ([]byte, error)
+		Unmarshal([]byte, any) error
+	}{binary{}, text{"json"}} {
+		m := &once{GetAgentRequest: &stetv1.GetAgentRequest{Id: "a"}}
+		for range 3 {
+			data, err := codec.Marshal(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := new(stetv1.GetAgentRequest)
+			if err := codec.Unmarshal(data, got); err != nil || got.GetId() != "a" {
+				t.Errorf("%T: got %v: %v", codec, got, err)
+			}
+			clear(data)
+		}
+		if m.times != 1 {
+			t.Errorf("%T: encoded %d times", codec, m.times)
 		}
 	}
 }

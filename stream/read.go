@@ -9,7 +9,6 @@ import (
 	"github.com/stet-dev/stet/fault"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
-	"github.com/stet-dev/stet/internal/lane"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -35,6 +34,8 @@ type Batch struct {
 	UpToDate bool
 	// Closed means that there never will be.
 	Closed bool
+
+	only *sharedAppend // where the batch is one append that followers share
 }
 
 // Content is what one append added: bytes or, in a stream of JSON, messages separated by
@@ -178,51 +179,4 @@ func (s *Store) data(ctx context.Context, a *stetv1.StreamAppend) ([]byte, error
 		return nil, errMissing // deleted and collected, or lost
 	}
 	return data, err
-}
-
-// Follower reads a stream as it grows.
-type Follower struct {
-	s     *Store
-	path  string
-	id    string // of the stream; empty before the first read
-	at    Offset
-	opts  *ReadOptions
-	hints <-chan struct{}
-}
-
-// Follow returns a follower that continues after a place. It is watched until ctx is
-// done, so that a follower misses no hint between two calls. One goroutine may use it.
-func (s *Store) Follow(ctx context.Context, path string, after Offset, opts *ReadOptions) *Follower {
-	key := keyspace.Stream(path)
-	f := &Follower{s: s, path: path, at: after, opts: opts}
-	if CheckPath(path) == nil { // else reading fails
-		f.hints = s.rows.Watch(ctx, kv.Range{Start: key, End: key + "\x00"})
-	}
-	return f
-}
-
-// Read returns some of what follows the last batch, or nothing at the end.
-func (f *Follower) Read(ctx context.Context) (Batch, error) {
-	b, err := f.s.Read(ctx, f.path, f.at, f.opts)
-	if err != nil {
-		return Batch{}, err
-	}
-	if f.id != "" && f.id != b.Info.ID {
-		return Batch{}, fmt.Errorf("stream %s: %w: it was deleted and created again", f.path, ErrNotFound)
-	}
-	f.id, f.at = b.Info.ID, b.Next
-	return b, nil
-}
-
-// Next is Read that waits at the end until there is more, or the stream is closed.
-func (f *Follower) Next(ctx context.Context) (Batch, error) {
-	for {
-		b, err := f.Read(ctx)
-		if err != nil || len(b.Appends) > 0 || b.Closed {
-			return b, err
-		}
-		if err := lane.Wait(ctx, f.hints, f.s.pollOf(b.Info)); err != nil {
-			return Batch{}, err
-		}
-	}
 }

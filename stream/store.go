@@ -24,6 +24,7 @@ type Store struct {
 	rows  kv.Store
 	opts  Options
 	lanes lane.Set[queue]
+	tails tails
 }
 
 // Options configure a Store; nil gives the defaults.

@@ -13,7 +13,8 @@
 //	err := lane.Retry(ctx, func() error { … read, then commit … })
 //
 // A reader that has everything waits for a hint of the rows, and looks again from time to
-// time, because hints can be lost. What is read and written is left to the callers.
+// time, because hints can be lost. The followers of a log do that together, with Tails. What
+// is read and written is left to the callers.
 package lane
 
 import (

@@ -83,12 +83,7 @@ func (e *events) next(ctx context.Context, f *stream.Follower) (stream.Batch, er
 func (e *events) send(b stream.Batch) bool {
 	var out bytes.Buffer
 	if len(b.Appends) > 0 {
-		body := stream.Body(b.Info.ContentType, b.Appends)
-		text := string(body)
-		if e.base64 {
-			text = base64.StdEncoding.EncodeToString(body)
-		}
-		writeEvent(&out, "data", text)
+		out.Write(b.Encoded("event", func() []byte { return e.data(b) }))
 	}
 	c := event{Next: b.Next.String(), UpToDate: b.UpToDate, Closed: b.Closed}
 	if !b.Closed {
@@ -105,6 +100,18 @@ func (e *events) send(b stream.Batch) bool {
 	err = http.NewResponseController(e.w).Flush()
 	e.h.opts.Sent(e.r.Context())
 	return err == nil
+}
+
+// data returns the data event of a batch.
+func (e *events) data(b stream.Batch) []byte {
+	var out bytes.Buffer
+	body := stream.Body(b.Info.ContentType, b.Appends)
+	text := string(body)
+	if e.base64 {
+		text = base64.StdEncoding.EncodeToString(body)
+	}
+	writeEvent(&out, "data", text)
+	return out.Bytes()
 }
 
 // lines ends lines as the format of events does, so that content cannot begin an event

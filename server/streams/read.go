@@ -108,7 +108,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, b stream.Batch,
 			return
 		}
 	}
-	body := stream.Body(b.Info.ContentType, b.Appends)
+	body := b.Encoded("body", func() []byte { return stream.Body(b.Info.ContentType, b.Appends) })
 	head.Set("Content-Length", strconv.Itoa(len(body)))
 	_, _ = w.Write(body) // fails only if the peer is gone
 	h.opts.Sent(r.Context())
