@@ -131,7 +131,7 @@ func (r *Reader) File(ctx context.Context, at *checkpoint.Record, path string) (
 	if err != nil {
 		return nil, err
 	}
-	places, err := Trace(r.steps(ctx, versions.List))
+	places, err := Trace(ctx, r.steps(ctx, versions.List))
 	if err != nil {
 		return nil, fmt.Errorf("blame %q: %w", path, err)
 	}

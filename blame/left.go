@@ -219,7 +219,7 @@ func (l *lines) count(ctx context.Context, file *LeftFile, versions []checkpoint
 	if last < 0 {
 		return nil
 	}
-	tracer := newTracer(l.r.steps(ctx, versions))
+	tracer := newTracer(ctx, l.r.steps(ctx, versions))
 	alive := make(map[Place]bool)
 	changed := make(map[Place]int) // version that took a line away
 	for i, v := range chain[last:] {

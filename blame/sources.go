@@ -127,7 +127,11 @@ func (r *Reader) renamed(ctx context.Context, added workspace.Change, removed []
 		if err != nil {
 			return nil, err
 		}
-		if alike := similarity(was, text); alike >= most && (best == nil || alike > most) {
+		alike, err := similarity(ctx, was, text)
+		if err != nil {
+			return nil, err
+		}
+		if alike >= most && (best == nil || alike > most) {
 			best, most = &removed[i], alike
 		}
 	}
@@ -135,13 +139,17 @@ func (r *Reader) renamed(ctx context.Context, added workspace.Change, removed []
 }
 
 // similarity is the share of the bytes of the larger text that are in lines of both.
-func similarity(a, b []byte) float64 {
+func similarity(ctx context.Context, a, b []byte) (float64, error) {
+	edits, err := linediff.Edits(ctx, a, b)
+	if err != nil {
+		return 0, err
+	}
 	old, all := linediff.Lines(a), max(len(a), len(b))
 	same := len(a)
-	for _, e := range linediff.Edits(a, b) {
+	for _, e := range edits {
 		for _, line := range old[e.From : e.From+e.FromLen] {
 			same -= len(line)
 		}
 	}
-	return float64(same) / float64(max(all, 1))
+	return float64(same) / float64(max(all, 1)), nil
 }

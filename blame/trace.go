@@ -1,6 +1,7 @@
 package blame
 
 import (
+	"context"
 	"slices"
 
 	"github.com/stet-dev/stet/linediff"
@@ -21,11 +22,14 @@ type Place struct{ Version, Line int32 }
 
 // Trace returns where each line of the last version began. It depends only on its argument:
 // a line that is the same in a version and in one that it comes from, in the sense of
-// linediff.Edits, began where the other one's did.
-func Trace(steps []Step) ([]Place, error) { return newTracer(steps).places(len(steps) - 1) }
+// linediff.Edits, began where the other one's did. A done context ends it.
+func Trace(ctx context.Context, steps []Step) ([]Place, error) {
+	return newTracer(ctx, steps).places(len(steps) - 1)
+}
 
 // tracer remembers what it found.
 type tracer struct {
+	ctx   context.Context // of the call that it is made for
 	steps []Step
 	known map[int][]Place
 	texts [recent]recentText
@@ -41,7 +45,9 @@ type recentText struct {
 	ok      bool
 }
 
-func newTracer(steps []Step) *tracer { return &tracer{steps: steps, known: make(map[int][]Place)} }
+func newTracer(ctx context.Context, steps []Step) *tracer {
+	return &tracer{ctx: ctx, steps: steps, known: make(map[int][]Place)}
+}
 
 func (t *tracer) text(version int) ([]byte, error) {
 	for _, r := range t.texts {
@@ -100,10 +106,14 @@ func (t *tracer) trace(version int) error {
 		if err != nil {
 			return err
 		}
+		edits, err := linediff.Edits(t.ctx, source, text)
+		if err != nil {
+			return err
+		}
 		if missing < 0 {
-			out, missing = splice(places, linediff.Edits(source, text))
+			out, missing = splice(places, edits)
 		} else {
-			missing -= fill(out, places, linediff.Edits(source, text))
+			missing -= fill(out, places, edits)
 		}
 		if missing == 0 {
 			break

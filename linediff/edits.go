@@ -2,9 +2,7 @@ package linediff
 
 import (
 	"bytes"
-
-	"znkr.io/diff"
-	"znkr.io/diff/textdiff"
+	"context"
 )
 
 // around is how many equal lines on either side of a change are compared with it. Where a
@@ -17,30 +15,25 @@ type Edit struct{ From, FromLen, To, ToLen int }
 
 // Edits returns how two texts differ, in order and without the lines around. Everything
 // between two edits is the same in both texts. Equal beginnings and ends are skipped without
-// splitting them into lines, so that a small change of a large text costs little.
-func Edits(before, after []byte) []Edit {
+// splitting them into lines, so that a small change of a large text costs little. It fails
+// only with the error of a done context.
+func Edits(ctx context.Context, before, after []byte) ([]Edit, error) {
 	if bytes.Equal(before, after) {
-		return nil
+		return nil, nil
 	}
 	head := commonHead(before, after)
 	tail := commonTail(before[head:], after[head:])
 	old, now := before[head:len(before)-tail], after[head:len(after)-tail]
 	skipped := bytes.Count(before[:head], newline)
 	if out, ok := fewEdits(old, now, skipped); ok {
-		return out
+		return out, nil
 	}
-	option := textdiff.IndentHeuristic()
-	if len(old)+len(now) > fastDiff {
-		option = diff.Fast()
+	edits, _, err := changes(ctx, old, now)
+	for i := range edits {
+		edits[i].From += skipped
+		edits[i].To += skipped
 	}
-	var out []Edit
-	for _, h := range textdiff.Hunks(string(old), string(now), option, diff.Context(0)) {
-		out = append(out, Edit{
-			From: skipped + h.LineNoX, FromLen: h.EndLineNoX - h.LineNoX,
-			To: skipped + h.LineNoY, ToLen: h.EndLineNoY - h.LineNoY,
-		})
-	}
-	return out
+	return edits, err
 }
 
 const (

@@ -2,6 +2,7 @@ package linediff_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +11,17 @@ import (
 
 	"github.com/stet-dev/stet/linediff"
 )
+
+func edits(t interface {
+	Context() context.Context
+	Fatal(...any)
+}, before, after []byte) []linediff.Edit {
+	out, err := linediff.Edits(t.Context(), before, after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
 
 // TestEditsMakeOneTextOfTheOther applies the edits between two random texts, of which most
 // have long equal beginnings and ends.
@@ -29,7 +41,7 @@ func TestEditsMakeOneTextOfTheOther(t *testing.T) {
 		from, to := linediff.Lines(before), linediff.Lines(after)
 		var got [][]byte
 		at := 0
-		for _, e := range linediff.Edits(before, after) {
+		for _, e := range edits(t, before, after) {
 			if e.From < at || e.FromLen+e.ToLen == 0 {
 				t.Fatalf("edit %+v after line %d", e, at)
 			}
@@ -55,7 +67,10 @@ func TestEditsAreThoseOfTheDiff(t *testing.T) {
 	}
 	before := text.String()
 	after := strings.Replace(before, "func f250() {", "func g() {\n\tcall()\n}\n\nfunc f250() {", 1)
-	file := linediff.Texts([]byte(before), []byte(after))
+	file, err := linediff.Texts(t.Context(), []byte(before), []byte(after))
+	if err != nil {
+		t.Fatal(err)
+	}
 	var added []int
 	for _, h := range file.Hunks {
 		for _, l := range h.Lines {
@@ -65,7 +80,7 @@ func TestEditsAreThoseOfTheDiff(t *testing.T) {
 		}
 	}
 	var got []int
-	for _, e := range linediff.Edits([]byte(before), []byte(after)) {
+	for _, e := range edits(t, []byte(before), []byte(after)) {
 		for i := range e.ToLen {
 			got = append(got, e.To+i)
 		}

@@ -12,7 +12,8 @@
 //	}
 //
 // Package workspace finds which files changed, and package checkpoint who changed them.
-// A renamed file is one removed and one added file.
+// A renamed file is one removed and one added file. The time of a comparison is bounded,
+// whatever the versions, and a done context ends it.
 package linediff
 
 import (
@@ -23,9 +24,6 @@ import (
 	"slices"
 	"strings"
 
-	"znkr.io/diff"
-	"znkr.io/diff/textdiff"
-
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/workspace"
 )
@@ -34,7 +32,7 @@ const (
 	// MaxFile is the size of the largest file whose lines are compared.
 	MaxFile = 4 << 20
 
-	fastDiff    = 128 << 10 // above it a faster comparison is used
+	fastDiff    = 128 << 10 // of both versions; above it a faster comparison is used
 	looksBinary = 8000      // bytes in which a NUL makes a file binary
 )
 
@@ -54,6 +52,9 @@ type File struct {
 	// Binary means that one of the versions is not text, and TooLarge that one is too
 	// large to be compared. Then there are no hunks.
 	Binary, TooLarge bool
+	// Coarse means that the versions are long and very different, so that some lines that
+	// both have are among the removed and the added ones. The hunks are still correct.
+	Coarse bool
 	// Added and Removed count lines.
 	Added, Removed int
 	Hunks          []Hunk
@@ -154,16 +155,15 @@ func Compare(ctx context.Context, blobs blob.Store, c workspace.Change) (*File, 
 		return nil, fmt.Errorf("compare %q: %w", c.Path, err)
 	}
 	if f.Binary = Binary(f.Old) || Binary(f.New); !f.Binary {
-		f.compare()
+		err = f.compare(ctx)
 	}
-	return f, nil
+	return f, err
 }
 
 // Texts compares two texts that no store has.
-func Texts(before, after []byte) *File {
+func Texts(ctx context.Context, before, after []byte) (*File, error) {
 	f := &File{Old: before, New: after}
-	f.compare()
-	return f
+	return f, f.compare(ctx)
 }
 
 // content returns the text of an entry for comparison. Directories and missing entries
@@ -179,27 +179,51 @@ func content(ctx context.Context, blobs blob.Store, e *workspace.Entry) ([]byte,
 	return workspace.ReadFile(ctx, blobs, *e)
 }
 
-func (f *File) compare() {
-	option := textdiff.IndentHeuristic()
-	if len(f.Old)+len(f.New) > fastDiff {
-		option = diff.Fast()
+// shown is how many equal lines are shown around a change.
+const shown = 3
+
+func (f *File) compare(ctx context.Context) error {
+	edits, coarse, err := changes(ctx, f.Old, f.New)
+	if err != nil {
+		return err
 	}
-	for _, h := range textdiff.Hunks(string(f.Old), string(f.New), option) {
-		hunk := Hunk{From: h.LineNoX, FromLen: h.EndLineNoX - h.LineNoX, To: h.LineNoY, ToLen: h.EndLineNoY - h.LineNoY}
-		for _, edit := range h.Edits {
-			line := Line{Op: Same, From: edit.LineNoX, To: edit.LineNoY, Text: edit.Line}
-			switch edit.Op {
-			case diff.Insert:
-				line.Op = Insert
-				f.Added++
-			case diff.Delete:
-				line.Op = Delete
-				f.Removed++
-			}
-			hunk.Lines = append(hunk.Lines, line)
+	f.Coarse = coarse
+	old, now := Lines(f.Old), Lines(f.New)
+	for len(edits) > 0 {
+		n := 1 // edits of one hunk: the lines around them meet
+		for n < len(edits) && edits[n].From-(edits[n-1].From+edits[n-1].FromLen) <= 2*shown {
+			n++
 		}
-		f.Hunks = append(f.Hunks, hunk)
+		f.Hunks = append(f.Hunks, f.hunk(edits[:n], old, now))
+		edits = edits[n:]
 	}
+	return nil
+}
+
+// hunk makes a hunk of edits that are close to each other, and counts their lines.
+func (f *File) hunk(edits []Edit, old, now [][]byte) Hunk {
+	lead := min(shown, edits[0].From, edits[0].To)
+	from, to := edits[0].From-lead, edits[0].To-lead
+	h := Hunk{From: from, To: to}
+	same := func(end int) { // lines up to the end in the old version
+		for ; from < end; from, to = from+1, to+1 {
+			h.Lines = append(h.Lines, Line{Op: Same, From: from, To: to, Text: string(old[from])})
+		}
+	}
+	for _, e := range edits {
+		same(e.From)
+		for end := from + e.FromLen; from < end; from++ {
+			h.Lines = append(h.Lines, Line{Op: Delete, From: from, To: -1, Text: string(old[from])})
+		}
+		for end := to + e.ToLen; to < end; to++ {
+			h.Lines = append(h.Lines, Line{Op: Insert, From: -1, To: to, Text: string(now[to])})
+		}
+		f.Removed += e.FromLen
+		f.Added += e.ToLen
+	}
+	same(min(from+shown, len(old)))
+	h.FromLen, h.ToLen = from-h.From, to-h.To
+	return h
 }
 
 // Kind returns the kind of the newer version, or of the older one if the file is gone.

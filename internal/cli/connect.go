@@ -248,10 +248,12 @@ func (a *app) connectAgents(ctx context.Context, found []connect.Agent, named bo
 	if !a.quiet && !a.json {
 		for _, agent := range wanted {
 			files, err := agent.Preview()
+			if err == nil {
+				err = a.showFiles(ctx, files)
+			}
 			if err != nil {
 				return err
 			}
-			a.showFiles(files)
 		}
 	}
 	if err := a.agreed(ctx, flags.sure, fmt.Sprintf("Connect %s?", strings.Join(names, ", "))); err != nil {
@@ -334,7 +336,7 @@ func (a *app) printChanged(done string, agent connect.Agent, files []connect.Fil
 }
 
 // showFiles shows changes of settings as a diff.
-func (a *app) showFiles(files []connect.File) {
+func (a *app) showFiles(ctx context.Context, files []connect.File) error {
 	for _, f := range files {
 		lines := bytes.Count(f.After, []byte("\n"))
 		if f.Before == nil && lines > 40 {
@@ -346,7 +348,11 @@ func (a *app) showFiles(files []connect.File) {
 			what = "create"
 		}
 		a.say("%s %s", what, tilde(f.Path))
-		for _, hunk := range linediff.Texts(f.Before, f.After).Hunks {
+		compared, err := linediff.Texts(ctx, f.Before, f.After)
+		if err != nil {
+			return err
+		}
+		for _, hunk := range compared.Hunks {
 			for _, line := range hunk.Lines {
 				if line.Op != linediff.Same {
 					a.say("  %s %s", line.Op, clip(line.Text, 160))
@@ -354,4 +360,5 @@ func (a *app) showFiles(files []connect.File) {
 			}
 		}
 	}
+	return nil
 }

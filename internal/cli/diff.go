@@ -125,9 +125,11 @@ type fileDiffJSON struct {
 	Del    int    `json:"del"`
 	Binary bool   `json:"binary,omitempty"`
 	// TooLarge means that the lines were not compared.
-	TooLarge bool   `json:"too_large,omitempty"`
-	Mode     string `json:"mode,omitempty"`
-	Diff     string `json:"diff,omitempty"`
+	TooLarge bool `json:"too_large,omitempty"`
+	// Coarse means that some lines of both versions are shown as removed and added.
+	Coarse bool   `json:"coarse,omitempty"`
+	Mode   string `json:"mode,omitempty"`
+	Diff   string `json:"diff,omitempty"`
 }
 
 func (a *app) printDiff(ctx context.Context, store blob.Store, from, to side, changes []workspace.Change, stat bool) error {
@@ -178,7 +180,7 @@ func fileDiff(ctx context.Context, store blob.Store, c workspace.Change) (fileDi
 	}
 	return fileDiffJSON{
 		Path: c.Path, Bytes: workspace.PathBytes(c.Path), Op: c.Op(), Kind: f.Kind().String(), Mode: f.ModeChange(),
-		Add: f.Added, Del: f.Removed, Binary: f.Binary, TooLarge: f.TooLarge, Diff: f.Unified(),
+		Add: f.Added, Del: f.Removed, Binary: f.Binary, TooLarge: f.TooLarge, Coarse: f.Coarse, Diff: f.Unified(),
 	}, nil
 }
 
@@ -203,6 +205,9 @@ func (a *app) fileText(f fileDiffJSON) string {
 	if f.TooLarge {
 		fmt.Fprintf(&text, "%s\n", p.bold("file "+printable(f.Path)+" differs and is too large to compare"))
 		return text.String()
+	}
+	if f.Coarse {
+		fmt.Fprintf(&text, "%s\n", p.bold("coarse  "+printable(f.Path)+": its versions are long and very different, so lines that both have can be shown as removed and added"))
 	}
 	if f.Diff == "" {
 		if f.Mode == "" {
@@ -284,6 +289,9 @@ func (a *app) statText(list []fileDiffJSON) string {
 		}
 		if f.TooLarge {
 			note = "    too large"
+		}
+		if f.Coarse {
+			note += "  coarse"
 		}
 		fmt.Fprintf(&text, "%s  %s  %s", pad(f.Op, 6), pad(a.pathOf(f.Path, width), width), note)
 		if f.Mode != "" {
