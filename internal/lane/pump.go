@@ -94,6 +94,7 @@ func (t *tail[P, E, S]) publish(ctx context.Context, change func()) {
 	}
 	t.mu.Unlock()
 	for len(waiting) > 0 {
+		runtime.Gosched() // behind whatever else is ready, as the append that has its answer now
 		n := min(t.room(ctx), len(waiting))
 		t.wake(waiting[:n])
 		waiting = waiting[n:]
