@@ -46,6 +46,11 @@ type Request struct {
 	// have written since the last checkpoint without a turn that a checkpoint began. A
 	// change that could be of one of them counts as that of several.
 	Beside func(context.Context) ([]string, error)
+	// State, if not nil, is called after the scan and returns what to use in the place of
+	// Root: a caller that saves its turn only if something changed need not scan before.
+	State func(context.Context, Seen) (blob.ID, error)
+	// IfChanged makes no checkpoint if the files are those of the last one.
+	IfChanged bool
 	// Auto marks an automatic checkpoint.
 	Auto bool
 	// Progress is called from time to time during a long scan.
@@ -54,8 +59,16 @@ type Request struct {
 	share workspace.Share // to be read again
 }
 
+// Seen is what the scan of a checkpoint found.
+type Seen struct {
+	Tree blob.ID
+	// IgnoredChanged is as in Result.
+	IgnoredChanged []string
+}
+
 // Reasons why a request made no checkpoint.
 const (
+	SkippedUnchanged = "nothing changed since the last checkpoint"
 	SkippedOff       = "capture is switched off"
 	SkippedThrottled = "too soon after the last automatic checkpoint"
 )
@@ -118,6 +131,11 @@ func (w *Workspace) Checkpoint(ctx context.Context, req Request) (*Result, error
 		req.share, next = w.due()
 	}
 	cap, err := w.capturedTurn(ctx, st, &req, rec)
+	if err == nil && req.IfChanged && st.tip != nil && cap.tree == st.tip.Tree {
+		res.Skipped, res.NotCaptured, res.NotKept, res.Stats = SkippedUnchanged, cap.skipped, cap.notKept, cap.stats
+		res.IndexError = errors.Join(w.keepIndex(cap.index), w.keepRound(next, cap.stats))
+		return res, nil
+	}
 	if err == nil {
 		err = w.commit(ctx, st, cap, rec, req.Holder)
 	}
@@ -156,7 +174,11 @@ func (w *Workspace) capturedTurn(ctx context.Context, st *state, req *Request, r
 	if err != nil {
 		return nil, err
 	}
-	return w.notice(ctx, st, c, rec)
+	if c, err = w.notice(ctx, st, c, rec); err == nil && req.State != nil {
+		rec.Root, err = req.State(ctx, Seen{Tree: c.tree, IgnoredChanged: c.changedIgnored})
+		req.State = nil // if the scan is repeated, the answer is the same
+	}
+	return c, err
 }
 
 // isLost reports whether an error means that the store lacks a blob. A blob of a plan

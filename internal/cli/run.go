@@ -90,6 +90,8 @@ type supervised struct {
 	made  bool // the conversation is new
 	empty bool // nothing was done
 	told  bool // a failed checkpoint was reported
+	// changed are the paths of changes that no checkpoint has yet, nil if they are not known.
+	changed []string
 	// unsaid is why the conversation lacks the turn, although its files are captured.
 	unsaid error
 
@@ -211,31 +213,25 @@ func (s *supervised) begin(ctx context.Context) error {
 
 // end saves the run and its changes as a turn. A run that did nothing leaves none.
 func (s *supervised) end(ctx context.Context, code int) error {
-	if code == 0 && !s.printed.any() && s.unchanged(ctx) {
-		// The checkpoint finds ignored files that changed.
-		if err := s.save(ctx, checkpoint.After); err != nil {
-			return err
-		}
-		if s.empty = s.last.Tree == s.first.Tree && len(s.ignored)+len(s.lost) == 0; s.empty {
-			return s.dropEmpty(ctx)
-		}
-	}
-	ignored, lost := s.ignored, s.lost // of the checkpoint that ended the turn
-	s.unsaid = s.record(ctx, code)
-	err := s.save(ctx, checkpoint.After)
-	if len(ignored)+len(lost) > 0 {
-		s.ignored, s.lost = ignored, lost
+	looked := false
+	err := s.saveWith(ctx, checkpoint.Request{
+		Side: checkpoint.After,
+		State: func(ctx context.Context, now checkpoint.Seen) (blob.ID, error) {
+			looked = true
+			s.empty = code == 0 && !s.printed.any() && s.last == s.first && now.Tree == s.first.Tree && len(now.IgnoredChanged) == 0
+			if !s.empty {
+				s.unsaid = s.record(ctx, code)
+			}
+			return s.root, nil
+		},
+	})
+	switch {
+	case !looked: // the turn is not lost with its files
+		s.unsaid = s.record(ctx, code)
+	case err == nil && s.empty:
+		err = s.dropEmpty(ctx)
 	}
 	return err
-}
-
-// unchanged reports whether the run changed nothing so far.
-func (s *supervised) unchanged(ctx context.Context) bool {
-	if s.last != s.first {
-		return false
-	}
-	now, err := s.p.space.Present(ctx)
-	return err == nil && now.Tree == s.first.Tree // else the checkpoint after the run says what is wrong
 }
 
 // dropEmpty removes the conversation that was created for a run which left no turn, unless
@@ -263,20 +259,26 @@ func (s *supervised) tellGone() {
 	}
 }
 
-// save makes a checkpoint on a side of the run, or in between.
+// save makes a checkpoint on a side of the run.
 func (s *supervised) save(ctx context.Context, side checkpoint.Side) error {
-	res, err := s.p.space.Checkpoint(ctx, checkpoint.Request{
-		Conversation: s.conv.ID(), Root: s.root, Turn: s.turn, Side: side, Author: author(), Auto: true,
-		Holder: s.by,
-	})
+	return s.saveWith(ctx, checkpoint.Request{Side: side})
+}
+
+// saveWith makes a checkpoint of the run's turn.
+func (s *supervised) saveWith(ctx context.Context, req checkpoint.Request) error {
+	req.Conversation, req.Root, req.Turn, req.Author, req.Auto, req.Holder = s.conv.ID(), s.root, s.turn, author(), true, s.by
+	res, err := s.p.space.Checkpoint(ctx, req)
 	if err != nil {
 		return err
 	}
 	s.app.tellRecovery(res.Recovered)
-	if res.Record == nil {
+	switch {
+	case res.Skipped == checkpoint.SkippedUnchanged:
+		return nil
+	case res.Record == nil:
 		return fmt.Errorf("%s", res.Skipped)
 	}
-	if side == checkpoint.Before {
+	if req.Side == checkpoint.Before {
 		if bad := notIgnored(res.NotCaptured); len(bad) > 0 {
 			s.app.warn("not captured: %s", skippedText(bad, 5))
 		}
@@ -292,18 +294,31 @@ func (s *supervised) save(ctx context.Context, side checkpoint.Side) error {
 	return nil
 }
 
-// burst makes a checkpoint if something changed. It reports a failure once: the command
-// goes on, and the checkpoint at its end shows whether all is well.
-func (s *supervised) burst(ctx context.Context) {
-	now, err := s.p.space.Present(ctx)
-	if err == nil && now.Tree != s.last.Tree {
-		err = s.save(ctx, checkpoint.NoSide)
+// burst makes a checkpoint of the paths that changed, or of everything if they are not
+// known. It reports a failure once: the command goes on, and the checkpoint at its end, which
+// looks at everything, shows whether all is well.
+func (s *supervised) burst(ctx context.Context, paths []string) {
+	if s.changed != nil && paths != nil {
+		s.changed = append(s.changed, paths...)
+	} else {
+		s.changed = nil // also if an earlier burst did not know them and failed
+	}
+	err := s.saveWith(ctx, checkpoint.Request{Paths: s.changed, IfChanged: true})
+	switch {
+	case err == nil:
+		s.changed = []string{}
+	case len(s.changed) > maxHeld:
+		s.changed = nil
 	}
 	if err != nil && !s.told && err.Error() != checkpoint.SkippedThrottled {
 		s.told = true
 		s.app.warn("a checkpoint failed while the command runs: %v", err)
 	}
 }
+
+// maxHeld limits the paths that are kept for the next checkpoint while checkpoints fail or
+// come too soon.
+const maxHeld = 1 << 14
 
 // process runs the command and returns its exit code.
 func (s *supervised) process(ctx context.Context, path string, args []string, signals <-chan os.Signal) (int, error) {
@@ -333,7 +348,7 @@ func (s *supervised) Started(ctx context.Context, pid int) {
 }
 
 // Quiet makes a checkpoint of a burst of changes.
-func (s *supervised) Quiet(ctx context.Context) { s.burst(ctx) }
+func (s *supervised) Quiet(ctx context.Context, paths []string) { s.burst(ctx, paths) }
 
 // Beat says that the turn goes on.
 func (s *supervised) Beat(ctx context.Context) {

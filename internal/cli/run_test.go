@@ -6,11 +6,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/workspace"
 )
 
 // inWorkspace runs fn with a new store and a workspace of one file.
@@ -69,4 +71,67 @@ func TestInterruptedSaysWhatIsLeft(t *testing.T) {
 	if !errors.Is(err, checkpoint.ErrInterrupted) || !strings.Contains(err.Error(), "open the workspace again") {
 		t.Errorf("%v hides that the rewind was interrupted", err)
 	}
+}
+
+// A burst captures the paths that it is told. What hints miss, the end of the run finds.
+func TestBurstsCaptureNamedPaths(t *testing.T) {
+	inWorkspace(t, func(a *app, p *place) {
+		ctx := t.Context()
+		s, err := a.supervise(ctx, p, runOptions{}, []string{"touch", "b"})
+		if err == nil {
+			err = s.begin(ctx)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		has := func(step string, want ...string) {
+			t.Helper()
+			changes, err := workspace.Diff(ctx, p.db.Blobs(), s.first.Tree, s.last.Tree)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, c := range changes {
+				got = append(got, c.Path)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %q, want %q", step, got, want)
+			}
+		}
+		write := func(names ...string) {
+			t.Helper()
+			for _, name := range names {
+				if err := os.WriteFile(filepath.Join(p.space.Path(), name), []byte(name), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		write("b", "c")
+		s.burst(ctx, nil)
+		has("unknown paths", "b", "c")
+		last := s.last
+		s.burst(ctx, []string{"b"})
+		if s.last != last {
+			t.Errorf("checkpoint %s, although nothing changed", s.last.Name())
+		}
+		write("d", "e", "f")
+		s.burst(ctx, []string{"d"})
+		has("one path", "b", "c", "d")
+		if !s.last.Hinted {
+			t.Error("everything was scanned for one path")
+		}
+		cancelled, cancel := context.WithCancel(ctx)
+		cancel()
+		s.burst(cancelled, []string{"e"}) // fails
+		write("g")
+		s.burst(ctx, []string{"g"})
+		has("paths of a failed burst", "b", "c", "d", "e", "g")
+		if err := s.end(ctx, 0); err != nil {
+			t.Fatal(err)
+		}
+		has("the end", "b", "c", "d", "e", "f", "g")
+		if s.last.Hinted {
+			t.Error("the end of the run did not look at everything")
+		}
+	})
 }

@@ -384,7 +384,7 @@ func (w *watched) Beat(context.Context) {}
 
 // Quiet makes a checkpoint of a burst of changes. It reports a failure once; the checkpoint
 // at the end shows whether all is well.
-func (w *watched) Quiet(ctx context.Context) {
+func (w *watched) Quiet(ctx context.Context, _ []string) {
 	tree, err := w.capture(ctx)
 	if err == nil {
 		err = w.run.Capture(ctx, tree)

@@ -109,8 +109,10 @@ type Observer interface {
 	// before the command was waited for.
 	Started(ctx context.Context, pid int)
 	// Quiet is called when a burst of changes below Watch has ended, or goes on for
-	// long.
-	Quiet(ctx context.Context)
+	// long. It gets the paths that changed since the last call, relative to Watch, or nil
+	// if they are not known: in the first call, where not everything can be watched,
+	// and after events were lost.
+	Quiet(ctx context.Context, paths []string)
 	// Beat is called from time to time.
 	Beat(ctx context.Context)
 }
@@ -152,7 +154,7 @@ func (c *Command) Run(ctx context.Context, observer Observer) (int, error) {
 		case <-beat.C:
 			observer.Beat(ctx)
 		case <-watched.hints:
-			observer.Quiet(ctx)
+			observer.Quiet(ctx, watched.take())
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 // watching is an observer made of functions, each of which may be nil.
 type watching struct {
 	started func(pid int)
-	quiet   func()
+	quiet   func(paths []string)
 	beat    func()
 }
 
@@ -28,9 +28,9 @@ func (w watching) Started(_ context.Context, pid int) {
 	}
 }
 
-func (w watching) Quiet(context.Context) {
+func (w watching) Quiet(_ context.Context, paths []string) {
 	if w.quiet != nil {
-		w.quiet()
+		w.quiet(paths)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestBurstsAreReported(t *testing.T) {
 	// The command ends when the burst was reported, so that the test hangs if none is.
 	cmd, _ := shell(t, "mkdir d; echo a > d/a; while [ ! -e done ]; do sleep 0.01; done")
 	seen := 0
-	code, err := cmd.Run(t.Context(), watching{quiet: func() {
+	code, err := cmd.Run(t.Context(), watching{quiet: func([]string) {
 		seen++
 		if err := os.WriteFile(filepath.Join(cmd.Dir, "done"), nil, 0o644); err != nil {
 			t.Error(err)

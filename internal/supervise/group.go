@@ -33,9 +33,10 @@ func (c *Command) RunGroup(ctx context.Context, limit time.Duration, observer Ob
 	if observer == nil {
 		observer = nobody{}
 	}
+	var watched *watcher
 	var hints <-chan struct{} // nil never gives any
 	if c.Watch != "" {
-		watched := watchTree(c.Watch, c.Quiet)
+		watched = watchTree(c.Watch, c.Quiet)
 		defer watched.close()
 		hints = watched.hints
 	}
@@ -61,7 +62,7 @@ func (c *Command) RunGroup(ctx context.Context, limit time.Duration, observer Ob
 			code, err := exitCode(g.cmd, err)
 			return code, errors.Join(err, why)
 		case <-hints:
-			observer.Quiet(quiet)
+			observer.Quiet(quiet, watched.take())
 			continue
 		case <-done:
 			why = ctx.Err()
@@ -105,9 +106,9 @@ func newTimer(d time.Duration) *time.Timer {
 // nobody observes nothing.
 type nobody struct{}
 
-func (nobody) Started(context.Context, int) {}
-func (nobody) Quiet(context.Context)        {}
-func (nobody) Beat(context.Context)         {}
+func (nobody) Started(context.Context, int)    {}
+func (nobody) Quiet(context.Context, []string) {}
+func (nobody) Beat(context.Context)            {}
 
 // group is a running command with the processes that it starts.
 type group struct {

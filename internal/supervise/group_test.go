@@ -60,7 +60,7 @@ func TestGroupIsKilled(t *testing.T) {
 	cmd, _ := shell(t, `trap "" TERM; sleep 1000 & echo $! > pid; mv pid left; while :; do sleep 1; done`)
 	left := filepath.Join(cmd.Dir, "left")
 	ctx, cancel := context.WithCancel(t.Context())
-	code, err := cmd.RunGroup(ctx, 0, watching{quiet: func() {
+	code, err := cmd.RunGroup(ctx, 0, watching{quiet: func([]string) {
 		if _, err := os.Stat(left); err == nil {
 			cancel()
 		}
@@ -81,7 +81,7 @@ func TestGroupOutOfTime(t *testing.T) {
 func TestGroupInterrupted(t *testing.T) {
 	cmd, _ := shell(t, `echo x > made; sleep 1000`)
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := cmd.RunGroup(ctx, 0, watching{quiet: cancel})
+	_, err := cmd.RunGroup(ctx, 0, watching{quiet: func([]string) { cancel() }})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("run: %v, want cancelled", err)
 	}

@@ -83,10 +83,15 @@ var targets = []struct {
 	{regexp.MustCompile(`^Bisect`), "x-plain-copy", "≤ 2"},
 	{regexp.MustCompile(`^Import`), "over-MiB", "≤ 64"},
 	{regexp.MustCompile(`FirstCapture|First`), "ours/git", "≤ 0.25"},
-	{regexp.MustCompile(`Rewind.*1000`), "ours/git", "≤ 0.8"},
+	{regexp.MustCompile(`Rewind/files=1000/`), "ours/git", "≤ 0.8"},
+	{regexp.MustCompile(`Rewind.*changed=1000$`), "ours/git", "≤ 0.6"},
 	{regexp.MustCompile(`Rewind`), "ours/git", "≤ 0.35"},
+	{regexp.MustCompile(`^Back/.*files=20000`), "ours/git", "≤ 0.7"},
 	{regexp.MustCompile(`Scan`), "ours/git", "≤ 0.3"},
+	{regexp.MustCompile(`Command/files=1000/`), "ours/git", "≤ 0.6"},
+	{regexp.MustCompile(`Command/files=50000/`), "ours/git", "≤ 0.2"},
 	{regexp.MustCompile(`Command`), "ours/git", "≤ 0.4"},
+	{regexp.MustCompile(`^Run`), "run/checkpoint", "≤ 2; checkpoint/status ≤ 1.2"},
 }
 
 func main() {
