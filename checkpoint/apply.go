@@ -92,6 +92,11 @@ func (w *Workspace) tryChange(ctx context.Context, st *state, make func(*state) 
 	if err != nil {
 		return nil, err
 	}
+	if agree := job.plan.request.Agree; agree != nil {
+		if err := agree(ctx, job.plan); err != nil {
+			return nil, err
+		}
+	}
 	r := &rewinding{w: w, st: st, job: job, plan: job.plan, changes: changes(job.plan.Actions)}
 	return r.apply(ctx)
 }

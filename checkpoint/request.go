@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -59,6 +60,10 @@ type RewindRequest struct {
 	Choice  Choice
 	Choices map[string]Choice
 	Author  string
+	// Agree, if not nil, is called by Rewind with the plan before anything is changed or
+	// saved. If it returns an error, Rewind returns that. The workspace is locked
+	// meanwhile: ask people beforehand, with Plan.
+	Agree func(context.Context, *Plan) error
 	// Progress is called with the number of steps done and of all steps.
 	Progress func(done, all int)
 }

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"context"
 	"errors"
 	"os"
 	"testing"
@@ -89,5 +90,37 @@ func TestUndoOfACertainOperation(t *testing.T) {
 	}
 	if _, err := f.w.Undo(t.Context(), &UndoOptions{Operation: seen.Operation.Seq}); err != nil {
 		t.Errorf("undo of %s, which is the next now: %v", seen.Operation.ID(), err)
+	}
+}
+
+// Whoever disagrees with the plan finds everything as it was.
+func TestRewindThatNobodyAgreesTo(t *testing.T) {
+	f := newFixture(t)
+	f.write("a.txt", "one\n")
+	first := f.before("c", 1)
+	f.write("a.txt", "two\n")
+	last := f.after("c", 1)
+	present := testenv.Snapshot(t, f.dir)
+	no := errors.New("no")
+	calls := 0
+	req := RewindRequest{To: first.ID, Agree: func(_ context.Context, p *Plan) error {
+		if calls++; p.Changes() != 1 || p.Token == "" {
+			t.Errorf("asked about %d changes with the token %q", p.Changes(), p.Token)
+		}
+		return no
+	}}
+	if _, err := f.w.Rewind(t.Context(), req, ""); !errors.Is(err, no) {
+		t.Errorf("rewind: %v, want the answer", err)
+	}
+	f.expect(present)
+	if tip, err := f.w.latest(t.Context()); err != nil || tip.ID != last.ID {
+		t.Errorf("the last checkpoint is %v, %v; want %s", tip, err, last.ID)
+	}
+	if _, err := f.w.Plan(t.Context(), req); err != nil || calls != 1 {
+		t.Errorf("plan: %v, asked %d times, want once for the rewind", err, calls)
+	}
+	req.Agree = func(context.Context, *Plan) error { calls++; return nil }
+	if f.rewind(req); calls != 2 || f.read("a.txt") != "one\n" {
+		t.Errorf("asked %d times, a.txt is %q", calls, f.read("a.txt"))
 	}
 }

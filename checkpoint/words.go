@@ -48,6 +48,9 @@ func (r *Record) Place() string {
 // Moves reports whether the plan moves the conversation.
 func (p *Plan) Moves() bool { return !p.RootAfter.IsZero() && p.RootAfter != p.RootBefore }
 
+// DoesAnything reports whether the plan changes files or moves the conversation.
+func (p *Plan) DoesAnything() bool { return p.Changes() > 0 || p.Moves() }
+
 // Unchosen lists the conflicts that the request does not leave as they are: nobody said
 // what to do about them, or what was asked for cannot be done.
 func (p *Plan) Unchosen() []string {

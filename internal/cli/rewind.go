@@ -170,24 +170,22 @@ func (a *app) rewindBy(ctx context.Context, p *place, req checkpoint.RewindReque
 			return nil
 		})
 	}
+	atOnce, err := a.asksNothing(ctx, p, flags)
+	if err != nil {
+		return err
+	}
+	if atOnce {
+		return a.rewindAtOnce(ctx, p, req, flags, steps)
+	}
 	plan, err := p.space.Plan(ctx, req)
 	if err != nil {
 		return p.explainElsewhere(ctx, req, err)
 	}
-	if flags.plan != "" && flags.plan != plan.Token {
-		return fmt.Errorf("%w: the workspace or the request has changed since", checkpoint.ErrStalePlan)
-	}
-	if plan.Changes() > 0 || plan.Moves() || len(plan.Unchosen()) > 0 {
-		if err := a.notUnder(ctx, plan.AtWork, "Rewind", flags.evenIfRunning); err != nil {
-			return err
-		}
-	}
-	if plan, err = a.agree(ctx, p, plan, req, flags); err != nil {
+	if plan, err = a.consent(ctx, p, plan, req, flags); err != nil {
 		return err
 	}
-	if plan.Changes() == 0 && !plan.Moves() {
-		a.say("%s", nothingText(plan))
-		return a.printApplied(&checkpoint.Applied{Plan: plan}, "", nil)
+	if !plan.DoesAnything() {
+		return a.nothingDone(plan)
 	}
 	done, err := p.space.Rewind(ctx, plan.Request(), plan.Token)
 	steps.done()
@@ -196,6 +194,69 @@ func (a *app) rewindBy(ctx context.Context, p *place, req checkpoint.RewindReque
 	}
 	a.tellLeftovers(done)
 	return a.printApplied(done, "undo", a.carryOn(ctx, p, done))
+}
+
+// asksNothing reports whether a rewind can be carried out without a question.
+func (a *app) asksNothing(ctx context.Context, p *place, flags rewindFlags) (bool, error) {
+	if !flags.sure && flags.plan == "" {
+		return false, nil
+	}
+	if !isTerminal(a.in) || a.json || flags.evenIfRunning {
+		return true, nil
+	}
+	open, err := p.space.AtWork(ctx)
+	return len(open.Running()) == 0, err
+}
+
+// rewindAtOnce plans and carries out in one call, which looks at the files once. It refuses
+// what rewindBy refuses, before anything is changed.
+func (a *app) rewindAtOnce(ctx context.Context, p *place, req checkpoint.RewindRequest, flags rewindFlags, steps *counter) error {
+	var plan *checkpoint.Plan
+	var refused error
+	req.Agree = func(ctx context.Context, now *checkpoint.Plan) error {
+		plan = now
+		if !a.quiet && !a.json { // it is shown
+			if refused = p.space.CountLines(ctx, plan); refused != nil {
+				return refused
+			}
+		}
+		if _, refused = a.consent(ctx, p, plan, req, flags); refused == nil && !plan.DoesAnything() {
+			refused = checkpoint.ErrNothing
+		}
+		return refused
+	}
+	done, err := p.space.Rewind(ctx, req, "")
+	steps.done()
+	switch {
+	case errors.Is(refused, checkpoint.ErrNothing):
+		return a.nothingDone(plan)
+	case refused != nil:
+		return refused
+	case err != nil:
+		return p.explainElsewhere(ctx, req, err)
+	}
+	a.tellLeftovers(done)
+	return a.printApplied(done, "undo", a.carryOn(ctx, p, done))
+}
+
+// nothingDone reports a plan that changes nothing.
+func (a *app) nothingDone(plan *checkpoint.Plan) error {
+	a.say("%s", nothingText(plan))
+	return a.printApplied(&checkpoint.Applied{Plan: plan}, "", nil)
+}
+
+// consent refuses a plan that is not the one asked for, and one under an agent at work. It
+// shows and returns the plan that was agreed to.
+func (a *app) consent(ctx context.Context, p *place, plan *checkpoint.Plan, req checkpoint.RewindRequest, flags rewindFlags) (*checkpoint.Plan, error) {
+	if flags.plan != "" && flags.plan != plan.Token {
+		return nil, fmt.Errorf("%w: the workspace or the request has changed since", checkpoint.ErrStalePlan)
+	}
+	if plan.DoesAnything() || len(plan.Unchosen()) > 0 {
+		if err := a.notUnder(ctx, plan.AtWork, "Rewind", flags.evenIfRunning); err != nil {
+			return nil, err
+		}
+	}
+	return a.agree(ctx, p, plan, req, flags)
 }
 
 func (a *app) rewindRequest(ctx context.Context, p *place, refs, paths []string, flags rewindFlags) (checkpoint.RewindRequest, error) {
@@ -243,7 +304,7 @@ func (a *app) agree(ctx context.Context, p *place, plan *checkpoint.Plan, req ch
 			return nil, err
 		}
 	}
-	if plan.Changes() == 0 && !plan.Moves() {
+	if !plan.DoesAnything() {
 		return plan, nil
 	}
 	if !ask {
