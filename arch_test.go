@@ -134,7 +134,7 @@ var importMap = map[string][]string{
 	"internal/attempt":     {"blob", "checkpoint", "conversation", "gen/..."},
 	"internal/demo":        {".", "blob", "cloudagent", "checkpoint", "conversation", "foreign", "foreign/intake", "gen/..."},
 	"internal/populate":    {"conversation/...", "gen/..."},
-	"cmd/stet":             {"internal/cli"},
+	"cmd/stet":             {"internal/cli", "internal/cli/unhurried"},
 	"cmd/stet-hook":        {"internal/cli/shortcut"},
 }
 

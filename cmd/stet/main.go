@@ -6,9 +6,9 @@ import (
 	"os"
 
 	"github.com/stet-dev/stet/internal/cli"
+	_ "github.com/stet-dev/stet/internal/cli/unhurried" // before other packages are initialised
 )
 
 func main() {
-	collectUnhurriedly()
 	os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

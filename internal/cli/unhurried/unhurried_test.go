@@ -1,6 +1,9 @@
-package main
+package unhurried
 
 import (
+	"math"
+	"runtime"
+	"runtime/debug"
 	"runtime/metrics"
 	"testing"
 	"time"
@@ -13,12 +16,21 @@ func settings() (percent, limit uint64) {
 	return s[0].Value.Uint64(), s[1].Value.Uint64()
 }
 
+// usual undoes what importing the package did.
+func usual(t *testing.T) {
+	t.Helper()
+	runtime.GC() // the cleanup of an earlier call runs now, if at all
+	debug.SetGCPercent(100)
+	debug.SetMemoryLimit(math.MaxInt64)
+}
+
 var kept [][]byte // what the test uses
 
 // TestCollectionsComeBack uses more memory than is left uncollected.
 func TestCollectionsComeBack(t *testing.T) {
 	t.Setenv("GOGC", "")
 	t.Setenv("GOMEMLIMIT", "")
+	usual(t)
 	percent, limit := settings()
 	collectUnhurriedly()
 	if got, _ := settings(); got == percent {
@@ -41,6 +53,7 @@ func TestWhoAskedForOtherCollectionsGetsThem(t *testing.T) {
 		t.Setenv("GOGC", "")
 		t.Setenv("GOMEMLIMIT", "")
 		t.Setenv(name, "70")
+		usual(t)
 		percent, limit := settings()
 		collectUnhurriedly()
 		if gotPercent, gotLimit := settings(); gotPercent != percent || gotLimit != limit {
