@@ -98,3 +98,12 @@ func TestImageIsWhole(t *testing.T) {
 		}
 	}
 }
+
+// TestAnImageAlone is what make image makes.
+func TestAnImageAlone(t *testing.T) {
+	r := fake(t)
+	r.only = "image"
+	if files := made(t, r); len(files) != 1 || files["stet_0.1.0_image.tar"] == "" {
+		t.Errorf("made %d files", len(files))
+	}
+}

@@ -36,6 +36,7 @@ func main() {
 	changed := flag.Bool("allow-changes", false, "build although the sources are not those of a commit, for tests")
 	flag.StringVar(&r.version, "version", "", "the version, as in v0.1.0; it must be the one in the file VERSION")
 	flag.StringVar(&r.out, "out", "dist", "directory of the results, which must be new or empty")
+	flag.StringVar(&r.only, "only", "", "make one thing only, without a list of checksums: "+strings.Join(stepNames(), ", "))
 	flag.StringVar(&r.nfpm, "nfpm", "", "the program nfpm; without it there are no deb, rpm and apk")
 	flag.StringVar(&r.certificates, "certificates", "/etc/ssl/certs/ca-certificates.crt", "certificates for the image")
 	flag.Parse()
@@ -44,6 +45,9 @@ func main() {
 	}
 	if err := r.make(context.Background()); err != nil {
 		fail(err)
+	}
+	if r.only != "" {
+		return
 	}
 	if r.key == nil {
 		fmt.Fprintln(os.Stderr, "release: SHA256SUMS is not signed, because there is no -key")
@@ -90,6 +94,7 @@ type release struct {
 	when         time.Time // of the commit; every file has it
 	targets      []target
 	out          string
+	only         string // the name of a step, or ""
 	nfpm         string
 	certificates string
 	key          *minisign.Key
@@ -128,6 +133,9 @@ func (r *release) prepare(targets, key string, changed bool) error {
 			return fmt.Errorf("-targets has %s twice", name)
 		}
 		r.targets = append(r.targets, target{system, arch})
+	}
+	if r.only != "" && !slices.Contains(stepNames(), r.only) {
+		return fmt.Errorf("-only: %q is none of %s", r.only, strings.Join(stepNames(), ", "))
 	}
 	if key != "" {
 		text, err := os.ReadFile(key)
@@ -226,12 +234,36 @@ func (r *release) fill(ctx context.Context) (err error) {
 			}
 		}
 	}
-	for _, step := range []func(context.Context) error{r.archives, r.packages, r.npm, r.wheels, r.image, r.bill, r.recipes, r.sums} {
-		if err := step(ctx); err != nil {
-			return err
+	for _, step := range steps {
+		if r.only != "" && r.only != step.name {
+			continue
+		}
+		if err := step.do(r, ctx); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
 		}
 	}
 	return nil
+}
+
+// steps make what is published. Recipes have the checksums of archives, and the last step
+// those of everything.
+var steps = []struct {
+	name string
+	do   func(*release, context.Context) error
+}{
+	{"archives", (*release).archives}, {"packages", (*release).packages}, {"npm", (*release).npm}, {"wheels", (*release).wheels},
+	{"image", (*release).image}, {"bill", (*release).bill}, {"recipes", (*release).recipes}, {"sums", (*release).sums},
+}
+
+// stepNames are those that can be made alone.
+func stepNames() []string {
+	var out []string
+	for _, step := range steps {
+		if step.name != "recipes" && step.name != "sums" {
+			out = append(out, step.name)
+		}
+	}
+	return out
 }
 
 // program is the path of a program that was built.

@@ -25,6 +25,9 @@ func TestWhatIsRefused(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
+	if err := (&release{version: "v0.1.0", only: "everything"}).prepare("linux/amd64", "", true); err == nil || !strings.Contains(err.Error(), "is none of archives") {
+		t.Errorf("an unknown step: %v", err)
+	}
 	r := fakeIn(t)
 	if err := r.make(t.Context()); err == nil || !strings.Contains(err.Error(), "is not empty") {
 		t.Errorf("a directory with files: %v", err)
