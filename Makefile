@@ -3,6 +3,7 @@
 # make check  runs the rest: lint, generated files, full sizes, the race detector
 # make test-agents  drives the coding agents themselves; downloads 1.5 GB once
 # make release VERSION=v0.1.0  makes what is published; make test-release installs it
+# make test-deploy  starts the units and the image, and renders the chart with helm
 # make test-suites  runs the conformance suites of others in full, on every kind of store
 # make cross  compiles for the other systems; make test-portable, test-windows and test-folding test what these use
 SHELL := /bin/sh
@@ -51,7 +52,7 @@ COMPILE := go list -toolexec '$(LAZYGC)' -e -export -deps -f '' ./... >/dev/null
 # Tests that take longest begin first, and the others fill in beside them.
 LONGEST := ./internal/cli ./internal/scenario ./web/e2e ./internal/suites ./postgres ./sqlite ./server ./checkpoint ./fleet
 
-.PHONY: all build run test check full race cross test-portable test-windows test-folding test-long test-agents test-suites release test-release bench bench-fleet lint generate clean
+.PHONY: all build run test check full race cross test-portable test-windows test-folding test-long test-agents test-suites release test-release image test-deploy bench bench-fleet lint generate clean
 
 all: build
 
@@ -132,6 +133,23 @@ test-release:
 	$(SETUP) git node python nfpm rpm
 	@code=0; STET_RELEASE=1 NFPM=$$(internal/tools/nfpm.sh) go test -vet=off -count=1 -timeout 1h -v ./internal/tools/release || code=$$?; \
 		$(SETUP) --left-out git node python nfpm rpm; exit $$code
+
+# Makes the image alone, without an engine: docker load or podman load take dist/*_image.tar.
+image:
+	go run ./internal/tools/release -version "v$$(cat VERSION)" -allow-changes -only image -targets linux/$$(go env GOARCH) -out dist
+
+# Holds the deployment files to what reads them: helm and the types of Kubernetes, docker
+# compose's own code, and a systemd that runs the units beside a database and a bucket, and
+# the image from its layers. The last needs root.
+test-deploy:
+	$(SETUP) git postgres versitygw
+	rm -rf $(CACHE)/deploy && mkdir -p $(CACHE)/deploy
+	go build -trimpath -tags $(TAGS) -ldflags '-s -w' -o $(CACHE)/deploy/stet ./cmd/stet
+	go run ./internal/tools/release -version "v$$(cat VERSION)" -allow-changes -only image -targets linux/$$(go env GOARCH) -out $(CACHE)/deploy/image
+	STET_UNITS=$(CACHE)/deploy/stet STET_UNITS_IMAGE=$$(echo $(CACHE)/deploy/image/*_image.tar) VERSITYGW=$$(internal/tools/versitygw.sh) \
+		go test -vet=off -count=1 -timeout 30m -v ./deploy/units
+	cd deploy/validate && $(GOTEST) -count=1 ./...
+	@$(SETUP) --left-out git postgres versitygw
 
 # Drives the agents that people run against a scripted model.
 test-agents:

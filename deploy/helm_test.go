@@ -2,6 +2,7 @@ package deploy_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"os"
@@ -23,10 +24,15 @@ func render(t *testing.T, above map[string]any) []map[string]any {
 	data := map[string]any{"Values": values, "Release": map[string]any{"Name": "stet"}}
 	set := template.New("").Option("missingkey=error")
 	set.Funcs(template.FuncMap{
-		"quote":   func(v any) string { return fmt.Sprintf("%q", fmt.Sprint(v)) },
-		"int":     func(v any) int { return v.(int) },
-		"join":    func(sep string, v any) string { return strings.Join(words(v), sep) },
-		"nindent": func(n int, s string) string { return "\n" + indent(n, s) },
+		"quote":      func(v any) string { return fmt.Sprintf("%q", fmt.Sprint(v)) },
+		"int":        func(v any) int { return v.(int) },
+		"join":       func(sep string, v any) string { return strings.Join(words(v), sep) },
+		"contains":   func(part, s string) bool { return strings.Contains(s, part) },
+		"hasSuffix":  func(end, s string) bool { return strings.HasSuffix(s, end) },
+		"trimSuffix": func(end, s string) string { return strings.TrimSuffix(s, end) },
+		"trunc":      func(n int, s string) string { return s[:min(n, len(s))] },
+		"sha256sum":  func(s string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(s))) },
+		"nindent":    func(n int, s string) string { return "\n" + indent(n, s) },
 		"required": func(why string, v any) (any, error) {
 			if v == nil || v == "" {
 				return nil, fmt.Errorf("%s", why)
@@ -105,6 +111,16 @@ func TestChartMakesWhatItsValuesSay(t *testing.T) {
 		if at(o, "apiVersion") == nil || at(o, "metadata", "name") == nil {
 			t.Errorf("an object without version or name: %v", o)
 		}
+	}
+	var jobs []string
+	house := map[string]any{"enabled": true, "tenants": []any{"shop", "my_shop", "my-shop"}, "schedule": "0 3 * * *", "idle": "30d", "grace": "24h"}
+	for _, o := range render(t, map[string]any{"house": house}) {
+		if name, _ := at(o, "metadata", "name").(string); o["kind"] == "CronJob" {
+			jobs = append(jobs, name)
+		}
+	}
+	if got, want := fmt.Sprint(jobs), "[stet-house-shop stet-house-6c8c0c216cf24d3f stet-house-my-shop]"; got != want {
+		t.Errorf("jobs: got %s, want %s", got, want)
 	}
 	one := render(t, map[string]any{"replicas": 1, "house": map[string]any{"enabled": false, "tenants": nil}})
 	if got, want := fmt.Sprint(kinds(one)), "[Deployment Service]"; got != want {
