@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 )
@@ -14,6 +15,9 @@ import (
 // a place for it, for tests that sync thousands of files.
 func TempDir(t testing.TB) string {
 	t.Helper()
+	if runtime.GOOS != "linux" {
+		return t.TempDir()
+	}
 	dir, err := os.MkdirTemp("/dev/shm", "stet-test-")
 	if err != nil {
 		return t.TempDir()
@@ -83,4 +87,16 @@ func Differ(got, want map[string]string) []string {
 		}
 	}
 	return out
+}
+
+// Links reports whether tests can make symbolic links as a rewind does: on Windows that
+// takes a privilege, and Wine cannot.
+func Links(t testing.TB) bool {
+	t.Helper()
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	return root.Symlink("target", "link") == nil
 }
