@@ -52,7 +52,7 @@ COMPILE := go list -toolexec '$(LAZYGC)' -e -export -deps -f '' ./... >/dev/null
 # Tests that take longest begin first, and the others fill in beside them.
 LONGEST := ./internal/cli ./internal/scenario ./web/e2e ./internal/suites ./postgres ./sqlite ./server ./checkpoint ./fleet
 
-.PHONY: all build run test check full race cross test-portable test-windows test-folding test-long test-agents test-suites release test-release image test-deploy bench bench-fleet lint generate clean
+.PHONY: all build run test check full race cross test-portable test-windows test-folding test-long test-agents test-suites release test-release image test-deploy bench bench-fleet growth lint generate clean
 
 all: build
 
@@ -176,6 +176,11 @@ SIZES ?= 1000,10000,100000
 bench-fleet:
 	$(SETUP) postgres versitygw
 	STET_FLEET_SIZES=$(SIZES) go test -vet=off -run '^$$' -bench BenchmarkScale -benchtime 1x -timeout 6h ./fleet
+
+# Writes how costs grow with sizes into docs/PERFORMANCE.md; TIME is for all curves together.
+TIME ?= 10m
+growth:
+	go run ./internal/tools/growth -time $(TIME)
 
 lint: $(STATICCHECK)
 	$(SETUP) git node typescript protoc

@@ -129,7 +129,7 @@ var importMap = map[string][]string{
 	"server/streams":       {"stream", "subscription"},
 	"web/...":              {".", "blob", "conversation/...", "checkpoint/...", "transcript/...", "search/...", "cloudagent/..."},
 	"client/...":           {"blob", "kv", "cloudagent/...", "transfer", "gen/..."},
-	"internal/tools/...":   {".", "blob/...", "kv/...", "sqlite", "conversation/...", "checkpoint/...", "workspace", "internal/..."},
+	"internal/tools/...":   {".", "blob/...", "kv/...", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent", "search", "gen/...", "internal/..."},
 	"internal/supervise":   {"workspace"},
 	"internal/attempt":     {"blob", "checkpoint", "conversation", "gen/..."},
 	"internal/demo":        {".", "blob", "cloudagent", "checkpoint", "conversation", "foreign", "foreign/intake", "gen/..."},
