@@ -3,10 +3,16 @@ package pgsearch_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stet-dev/stet/conversation"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/search"
+	"github.com/stet-dev/stet/search/searchtest"
 )
 
 // corpus saves conversations of ten turns of words that occur as often as words
@@ -55,4 +61,52 @@ func BenchmarkSearch(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkSize measures what an index takes in the database, beside the text: of turns
+// like those of docs/OPERATIONS.md, with words that occur as often as words do.
+func BenchmarkSize(b *testing.B) {
+	s, dsn := newStore(), newDatabase(b)
+	random := rand.New(rand.NewPCG(1, 2))
+	zipf := rand.NewZipf(random, 1.1, 10, 200_000)
+	text := func(n int) string {
+		var out strings.Builder
+		for out.Len() < n {
+			out.WriteString(strconv.FormatUint(zipf.Uint64()*7919+31, 36) + " ")
+		}
+		return out.String()
+	}
+	size, n := 0, 0
+	db := openDB(b, dsn)
+	ix := s.index(b, db, "tenant")
+	for b.Loop() {
+		for range 50 {
+			n++
+			c, err := s.Create(b.Context(), conversation.Info{ID: fmt.Sprint("c", n)})
+			check(b, err)
+			for range 20 {
+				ask := text(200)
+				size += len(ask)
+				var steps []*agentv1.ConversationStep
+				for range 6 {
+					say := text(1500)
+					size += len(say)
+					steps = append(steps, searchtest.Say(say))
+				}
+				searchtest.Add(b, c, searchtest.Turn(b, ask, steps...))
+			}
+		}
+		update(b, ix)
+	}
+	c, err := pgx.Connect(b.Context(), dsn)
+	check(b, err)
+	defer c.Close(b.Context())
+	for _, table := range []string{"conv", "run", "segment", "block"} {
+		var bytes int64
+		_, err := c.Exec(b.Context(), "VACUUM FULL stet_search."+table)
+		check(b, err)
+		check(b, c.QueryRow(b.Context(), "SELECT pg_total_relation_size('stet_search."+table+"')").Scan(&bytes))
+		b.ReportMetric(float64(bytes)/float64(size), table+"/text")
+	}
+	b.ReportMetric(float64(size)/float64(n), "text-bytes/conv")
 }

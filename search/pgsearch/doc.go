@@ -8,12 +8,14 @@
 //	_, err = index.Update(ctx)
 //	page, err := index.Search(ctx, `retry "exit code"`, nil)
 //
-// This package splits text into words, not the database, so that both kinds of index
-// agree about words; the database stores, finds and ranks them with its full-text
-// search. Any number of nodes may update and search at the same time: an update locks
-// the row of a conversation, then reads its state, and writes only what changed.
-// Every row, and every word, carries its tenant.
+// Index.Work keeps an index up to date in the background, a bounded piece at a time. Any
+// number of nodes may call it and search; one at a time changes an index, under a lease, and
+// another one goes on where it was killed. Beside removes what leaves a store in the
+// transaction that removes it.
 //
-// The tables hold plain text and can always be rebuilt. An encrypted store must not
-// use them: its index is in memory, from package search without a path.
+// The index is one of words to messages and their places, in segments that are written once
+// and merged, as blocks in plain tables. The tables hold no texts: a word is a hash, and the
+// text of a hit is read from its conversation. They can always be rebuilt. They show titles
+// and sizes, so an encrypted store must not use them: its index is in memory, from package
+// search without a path.
 package pgsearch

@@ -44,30 +44,14 @@ type DB struct {
 	opts   Options
 	pool   *pgxpool.Pool
 	schema string // quoted, with the dot
-	// writers is how many conversations are updated at a time: each holds one
-	// connection and needs another one for numbers.
-	writers chan struct{}
 }
 
 // Open connects to a database and creates its tables if needed. The connection string
 // is that of package postgres.
 func Open(ctx context.Context, dsn string, opts *Options) (*DB, error) {
 	db := &DB{}
-	if opts != nil {
-		db.opts = *opts
-	}
-	if db.opts.Schema == "" {
-		db.opts.Schema = "stet_search"
-	}
-	if !schemaName().MatchString(db.opts.Schema) {
-		return nil, fmt.Errorf("open search index: invalid schema name %q", db.opts.Schema)
-	}
-	if db.opts.MaxConns == 0 {
-		db.opts.MaxConns = 8
-	}
-	db.opts.MaxConns = max(db.opts.MaxConns, 4)
-	if db.opts.StatementTimeout <= 0 {
-		db.opts.StatementTimeout = 30 * time.Second
+	if err := db.configure(opts); err != nil {
+		return nil, err
 	}
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil { // its text may quote parts of the string
@@ -76,8 +60,6 @@ func Open(ctx context.Context, dsn string, opts *Options) (*DB, error) {
 	config.MaxConns = int32(db.opts.MaxConns)
 	config.ConnConfig.RuntimeParams["statement_timeout"] = fmt.Sprint(db.opts.StatementTimeout.Milliseconds())
 	config.ConnConfig.RuntimeParams["application_name"] = "stet search"
-	db.schema = pgx.Identifier{db.opts.Schema}.Sanitize()
-	db.writers = make(chan struct{}, db.opts.MaxConns/2)
 	if db.pool, err = pgxpool.NewWithConfig(context.WithoutCancel(ctx), config); err != nil {
 		return nil, fmt.Errorf("open search index: %w", ErrInvalidDSN)
 	}
@@ -86,6 +68,28 @@ func Open(ctx context.Context, dsn string, opts *Options) (*DB, error) {
 		return nil, fmt.Errorf("open search index: %w", err)
 	}
 	return db, nil
+}
+
+// configure sets the options.
+func (db *DB) configure(opts *Options) error {
+	if opts != nil {
+		db.opts = *opts
+	}
+	if db.opts.Schema == "" {
+		db.opts.Schema = "stet_search"
+	}
+	if !schemaName().MatchString(db.opts.Schema) {
+		return fmt.Errorf("open search index: invalid schema name %q", db.opts.Schema)
+	}
+	if db.opts.MaxConns == 0 {
+		db.opts.MaxConns = 8
+	}
+	db.opts.MaxConns = max(db.opts.MaxConns, 4)
+	if db.opts.StatementTimeout <= 0 {
+		db.opts.StatementTimeout = 30 * time.Second
+	}
+	db.schema = pgx.Identifier{db.opts.Schema}.Sanitize()
+	return nil
 }
 
 // Close ends the connections. The indexes cannot be used afterwards.
@@ -115,17 +119,20 @@ func (db *DB) sql(text string) string {
 
 // Index is the index of one tenant's conversations. It is safe for concurrent use.
 type Index struct {
+	// InRequest lets Update do only what a request can wait for. The rest is left to
+	// Work. Set it before the first use.
+	InRequest bool
+	// Packed, if set, reports whether a conversation is archived. Set it before the first
+	// use.
+	Packed func(ctx context.Context, id string) (bool, error)
+
 	db     *DB
 	tenant string
-	scope  string
 	source *corpus.Source
+	rows   kv.Store
 	closed atomic.Bool
 
-	done, total atomic.Int64 // of the conversations that running updates change
-
-	mu   sync.Mutex // guards the reserved numbers [next, end)
-	next int64
-	end  int64
+	done, total atomic.Int64 // of the conversations that a running update changes
 }
 
 var _ search.Searcher = (*Index)(nil)
@@ -139,7 +146,7 @@ func (db *DB) Index(tenant string, conversations *conversation.Store, blobs blob
 	if tenant == "" || len(tenant) > maxTenant || !utf8.ValidString(tenant) || strings.ContainsRune(tenant, 0) {
 		return nil, fmt.Errorf("search index: invalid tenant name %.40q", tenant)
 	}
-	return &Index{db: db, tenant: tenant, scope: scope(tenant), source: corpus.NewSource(conversations, blobs, rows)}, nil
+	return &Index{db: db, tenant: tenant, rows: rows, source: corpus.NewSource(conversations, blobs, rows)}, nil
 }
 
 // Progress implements search.Searcher, for the updates of this process.
@@ -161,25 +168,4 @@ func (ix *Index) check(ctx context.Context) error {
 		return search.ErrClosed
 	}
 	return ctx.Err()
-}
-
-// numbersAtOnce numbers are reserved together, because nodes would otherwise wait for
-// each other.
-const numbersAtOnce = 256
-
-// number returns a number that no other message of the tenant has, usually larger
-// than earlier ones.
-func (ix *Index) number(ctx context.Context) (int64, error) {
-	ix.mu.Lock()
-	defer ix.mu.Unlock()
-	if ix.next == ix.end {
-		err := ix.db.pool.QueryRow(ctx, ix.db.sql(`INSERT INTO @numbers AS n (tenant, next) VALUES ($1, $2)
-			ON CONFLICT (tenant) DO UPDATE SET next = n.next + $2 RETURNING next`), ix.tenant, numbersAtOnce).Scan(&ix.end)
-		if err != nil {
-			return 0, err
-		}
-		ix.next = ix.end - numbersAtOnce
-	}
-	ix.next++
-	return ix.next, nil
 }

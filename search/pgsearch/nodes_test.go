@@ -230,13 +230,13 @@ func TestOtherTables(t *testing.T) {
 	s := newStore()
 	s.say(t, "c", "elephant")
 	update(t, s.index(t, openDB(t, dsn), "t"))
-	exec("UPDATE stet_search.meta SET value = '2' WHERE key = 'version'")
+	exec("UPDATE stet_search.meta SET value = '3' WHERE key = 'version'")
 	if _, err := pgsearch.Open(ctx, dsn, nil); !errors.Is(err, pgsearch.ErrNewerFormat) {
 		t.Errorf("newer tables: got %v, want %v", err, pgsearch.ErrNewerFormat)
 	}
 	exec("UPDATE stet_search.meta SET value = '0' WHERE key = 'version'")
 	db := openDB(t, dsn)
-	if n := db.Count(t, "doc"); n != 0 {
+	if n := db.Count(t, "run"); n != 0 {
 		t.Errorf("older tables were kept with %d messages", n)
 	}
 	ix := s.index(t, db, "t")

@@ -1,6 +1,7 @@
 package pgsearch
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/stet-dev/stet/search/internal/corpus"
@@ -39,31 +40,13 @@ func (q query) listing() bool { return len(q.Terms) == 0 }
 // lost reports whether the query has terms, but none with indexable words.
 func (q query) lost() bool { return !q.listing() && len(q.phrases) == 0 }
 
-// strict matches all phrases, loose all of their words.
-func (q query) strict(scope string) string { return q.spell(scope, " <-> ") }
-
-func (q query) loose(scope string) string { return q.spell(scope, " & ") }
-
-func (q query) spell(scope, join string) string {
-	var phrases []string
+// text spells the query, the same for queries with the same meaning.
+func (q query) text() string {
+	var b strings.Builder
 	for _, p := range q.phrases {
-		var words []string
-		for i, word := range p.words {
-			label := ""
-			if p.prefix && i == len(p.words)-1 {
-				label = "*"
-			}
-			if p.path {
-				label += pathLabel
-			}
-			if label != "" {
-				label = ":" + label
-			}
-			words = append(words, "'"+scope+word+"'"+label)
-		}
-		phrases = append(phrases, "("+strings.Join(words, join)+")")
+		fmt.Fprintf(&b, "%q %v %v;", p.words, p.prefix, p.path)
 	}
-	return strings.Join(phrases, " & ")
+	return b.String()
 }
 
 // holds reports whether a text has all phrases.

@@ -16,7 +16,7 @@ import (
 
 const (
 	// schemaVersion is that of the tables.
-	schemaVersion = 1
+	schemaVersion = 2
 	// schemaTries limits attempts to create tables while other nodes do the same.
 	schemaTries = 50
 )
@@ -27,22 +27,23 @@ var ErrNewerFormat = fault.Named(fault.NewerFormat, "newer-search-tables", "the 
 // tables are created in order; @ is the schema. Ids and other texts with arbitrary
 // bytes are bytea, and fixed-length keys replace those of any length.
 var tables = []string{
-	`CREATE TABLE @numbers (tenant text COLLATE "C" PRIMARY KEY, next bigint NOT NULL)`,
+	`CREATE TABLE @tenant (
+		tenant text COLLATE "C" PRIMARY KEY, mode text NOT NULL, salt bytea NOT NULL, next bigint NOT NULL,
+		complete boolean NOT NULL, place bytea NOT NULL, dropped bigint NOT NULL, holder text NOT NULL, until bigint NOT NULL)`,
 	`CREATE TABLE @conv (
 		tenant text COLLATE "C" NOT NULL, conv bytea NOT NULL, id bytea NOT NULL, title bytea NOT NULL,
-		updated bigint NOT NULL, tips text NOT NULL, listed bytea NOT NULL, listed_version bigint NOT NULL,
-		record_version bigint NOT NULL, PRIMARY KEY (tenant, conv))`,
-	`CREATE TABLE @section (
-		tenant text COLLATE "C" NOT NULL, conv bytea NOT NULL, section bytea NOT NULL, digest bytea NOT NULL,
-		PRIMARY KEY (tenant, conv, section))`,
-	`CREATE TABLE @doc (
-		tenant text COLLATE "C" NOT NULL, num bigint NOT NULL, conv bytea NOT NULL, section bytea NOT NULL,
-		place integer NOT NULL, digest bytea NOT NULL, turn integer NOT NULL, message bytea NOT NULL,
-		role text NOT NULL, kind text NOT NULL, tool bytea NOT NULL, tool_key bytea NOT NULL, time bigint NOT NULL,
-		subagent bytea NOT NULL, save bigint NOT NULL, weight double precision NOT NULL, exact boolean NOT NULL,
-		body bytea NOT NULL, path bytea NOT NULL, words tsvector NOT NULL,
-		PRIMARY KEY (tenant, num), UNIQUE (tenant, conv, section, place))`,
-	`CREATE INDEX doc_words ON @doc USING gin (words)`,
+		updated bigint NOT NULL, sections bytea NOT NULL, PRIMARY KEY (tenant, conv))`,
+	`CREATE TABLE @run (
+		tenant text COLLATE "C" NOT NULL, num bigint NOT NULL, conv bytea NOT NULL, live integer NOT NULL, docs bytea NOT NULL,
+		PRIMARY KEY (tenant, num))`,
+	`CREATE INDEX run_conv ON @run (tenant, conv)`,
+	`CREATE TABLE @segment (
+		tenant text COLLATE "C" NOT NULL, seg bigint NOT NULL, start bigint NOT NULL, finish bigint NOT NULL, docs bigint NOT NULL,
+		PRIMARY KEY (tenant, seg))`,
+	`CREATE TABLE @block (
+		tenant text COLLATE "C" NOT NULL, seg bigint NOT NULL, first bytea NOT NULL, block integer NOT NULL, data bytea NOT NULL,
+		PRIMARY KEY (tenant, seg, first, block))`,
+	`ALTER TABLE @block ALTER COLUMN data SET STORAGE EXTERNAL`, // it is compressed already
 }
 
 // migrate creates the tables, and recreates older ones, since their content can be
@@ -72,7 +73,7 @@ func (db *DB) ensure(ctx context.Context, tx pgx.Tx) error {
 	case version > schemaVersion:
 		return fmt.Errorf("%w: version %d; this program supports %d", ErrNewerFormat, version, schemaVersion)
 	}
-	statements := append([]string{"CREATE SCHEMA IF NOT EXISTS @", "DROP TABLE IF EXISTS @doc, @section, @conv, @numbers, @meta",
+	statements := append([]string{"CREATE SCHEMA IF NOT EXISTS @", "DROP TABLE IF EXISTS @doc, @section, @numbers, @tenant, @conv, @run, @segment, @block, @meta",
 		"CREATE TABLE @meta (key text COLLATE \"C\" PRIMARY KEY, value text NOT NULL)",
 		"INSERT INTO @meta VALUES ('product', 'stet search'), ('version', '" + strconv.Itoa(schemaVersion) + "')"}, tables...)
 	for _, s := range statements {

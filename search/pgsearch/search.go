@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math"
-	"time"
+	"slices"
+	"sort"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stet-dev/stet/search"
 	"github.com/stet-dev/stet/search/internal/corpus"
-	"github.com/stet-dev/stet/transcript"
 )
 
 const (
@@ -52,13 +53,15 @@ func (ix *Index) search(ctx context.Context, q query, opts *search.SearchOptions
 		limit = defaultLimit
 	}
 	f := &finder{Index: ix, q: q, opts: opts, limit: min(limit, maxLimit)}
-	// One snapshot for all reads.
+	// One snapshot for all reads. The texts of hits are read afterwards.
 	err = pgx.BeginTxFunc(ctx, ix.db.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		f.tx = tx
-		page, err = f.page(ctx, after)
-		return err
+		return f.rank(ctx)
 	})
-	return page, err
+	if err != nil {
+		return page, err
+	}
+	return f.page(ctx, after)
 }
 
 // finder answers one search.
@@ -68,6 +71,15 @@ type finder struct {
 	q     query
 	opts  *search.SearchOptions
 	limit int
+
+	ranked []ranked           // in order
+	convs  map[string]convRow // by their keys
+}
+
+// convRow is what hits show of a conversation.
+type convRow struct {
+	id, title string
+	updated   int64
 }
 
 // found is a place in the order of hits: higher scores first, then newer messages.
@@ -76,172 +88,93 @@ type found struct {
 	num   int64
 }
 
+func (f found) before(other found) bool {
+	return f.score > other.score || f.score == other.score && f.num > other.num
+}
+
+// ranked is a message with its place.
+type ranked struct {
+	found
+	*doc
+	conv []byte
+}
+
 // first is before all others.
 var first = found{math.Inf(1), math.MaxInt64}
 
+// rank finds the messages that match, and orders them.
+func (f *finder) rank(ctx context.Context) error {
+	s, ok, err := f.load(ctx, f.tx)
+	if err != nil || !ok {
+		return err
+	}
+	if s.mode == Off {
+		return ErrOff
+	}
+	f.convs = make(map[string]convRow)
+	if f.q.listing() {
+		err = f.list(ctx)
+	} else {
+		err = f.match(ctx, s.salt)
+	}
+	slices.SortFunc(f.ranked, func(a, b ranked) int {
+		switch {
+		case a.found == b.found:
+			return 0
+		case a.before(b.found):
+			return -1
+		}
+		return 1
+	})
+	return err
+}
+
+// wanted reports whether filters let a message through.
+func (f *finder) wanted(d *doc, c convRow) bool {
+	if d.gone || d.save != 0 && !f.opts.Rewound || f.opts.Role != "" && d.role != f.opts.Role {
+		return false
+	}
+	if !f.opts.Since.IsZero() && f.at(d, c) < max(1, f.opts.Since.UnixMilli()) {
+		return false
+	}
+	if len(f.q.Roles) > 0 && !slices.Contains(f.q.Roles, string(d.role)) {
+		return false
+	}
+	return len(f.q.Tools) == 0 || slices.Contains(corpus.ToolNames(f.q.Tools), strings.ToLower(d.tool))
+}
+
+func (f *finder) at(d *doc, c convRow) int64 {
+	if d.time != 0 {
+		return d.time
+	}
+	return c.updated
+}
+
+// page returns the hits after a place.
 func (f *finder) page(ctx context.Context, after found) (search.Page, error) {
 	var page search.Page
-	best, err := f.best(ctx, after)
-	if err != nil {
-		return page, err
-	}
-	if len(best) > f.limit {
-		best = best[:f.limit]
-		page.Next = best[f.limit-1].cursor(f.q, f.opts)
-	}
-	hits, err := f.hits(ctx, best)
-	if err != nil {
-		return page, err
-	}
-	for _, place := range best {
-		hit := hits[place.num]
-		hit.Score = place.score
-		page.Hits = append(page.Hits, hit)
-	}
-	return page, nil
-}
-
-// best returns one place more than the page size. Messages with incomplete word
-// positions in the database are read and checked, so the first result may be smaller
-// than requested.
-func (f *finder) best(ctx context.Context, after found) ([]found, error) {
-	var best []found
-	for {
-		ranked, err := f.rank(ctx, after)
+	rest := f.ranked[sort.Search(len(f.ranked), func(i int) bool { return after.before(f.ranked[i].found) }):]
+	for len(rest) > 0 {
+		// One more than the page needs shows whether there is another page.
+		some := rest[:min(len(rest), f.limit+1-len(page.Hits))]
+		rest = rest[len(some):]
+		hits, err := f.hits(ctx, some)
 		if err != nil {
-			return nil, err
+			return page, err
 		}
-		for _, r := range ranked {
-			after = r.found
-			if r.doubtful {
-				holds, err := f.verify(ctx, r.num)
-				if err != nil {
-					return nil, err
-				}
-				if !holds {
-					continue
-				}
+		for i, hit := range hits {
+			if hit == nil {
+				continue // another word with the same key
 			}
-			if best = append(best, r.found); len(best) > f.limit {
-				return best, nil
+			if len(page.Hits) == f.limit {
+				return page, nil
 			}
-		}
-		if len(ranked) <= f.limit {
-			return best, nil
-		}
-	}
-}
-
-func (f *finder) verify(ctx context.Context, num int64) (bool, error) {
-	var body, path []byte
-	err := f.tx.QueryRow(ctx, f.db.sql("SELECT body, path FROM @doc WHERE tenant = $1 AND num = $2"), f.tenant, num).Scan(&body, &path)
-	return err == nil && f.q.holds(string(body), string(path)), err
-}
-
-// filterSQL narrows messages d of conversations c.
-const filterSQL = ` JOIN @conv c ON c.tenant = d.tenant AND c.conv = d.conv
-	WHERE d.tenant = $1 AND ($2 OR d.save = 0) AND ($3::bytea IS NULL OR d.conv = $3) AND ($4 = '' OR d.role = $4)
-	AND ($5::bigint = 0 OR CASE d.time WHEN 0 THEN c.updated ELSE d.time END >= $5)
-	AND ($6::bytea[] IS NULL OR d.tool_key = ANY($6)) AND ($7::text[] IS NULL OR d.role = ANY($7))`
-
-const orderSQL = ` WHERE score < $8 OR (score = $8 AND num < $9) ORDER BY score DESC, num DESC LIMIT $10`
-
-// Matches are looked up by the words alone, which contain the tenant. Without
-// statistics, as for a new tenant, the database would read all messages of the tenant
-// (363 ms for a rare word in 10,000 messages instead of 7). $11 is the query.
-const (
-	wordSQL = `WITH matches AS MATERIALIZED (
-		SELECT tenant, num, conv, save, role, time, tool_key FROM @doc WHERE words @@ $11::text::tsquery)` + rankSQL + `false` + rankedSQL
-	// For phrases, $13 are the words.
-	phraseSQL = `WITH matches AS MATERIALIZED (
-		SELECT tenant, num, conv, save, role, time, tool_key FROM @doc
-		WHERE words @@ $11::text::tsquery OR (words @@ $13::text::tsquery AND NOT exact))` + rankSQL + `NOT d.exact` + rankedSQL
-
-	rankSQL = `, newest AS MATERIALIZED (SELECT d.num FROM matches d` + filterSQL + ` ORDER BY d.num DESC LIMIT $12),
-		ranked AS MATERIALIZED (
-			SELECT d.num, ts_rank('{0.5, 0.5, 0.5, 1.0}', d.words, $11::text::tsquery, 1)::double precision * d.weight AS score, `
-	rankedSQL = ` AS doubtful FROM newest JOIN @doc d ON d.tenant = $1 AND d.num = newest.num)
-		SELECT num, score, doubtful FROM ranked` + orderSQL
-)
-
-// Without words, the newest come first.
-const listSQL = `SELECT num, score, false FROM (
-	SELECT d.num, (CASE d.time WHEN 0 THEN c.updated ELSE d.time END)::double precision AS score FROM @doc d` + filterSQL + `) AS listed` + orderSQL
-
-// place is a place in the order. It is doubtful if the phrases must still be checked.
-type place struct {
-	found
-	doubtful bool
-}
-
-func (f *finder) rank(ctx context.Context, after found) ([]place, error) {
-	var since int64
-	if !f.opts.Since.IsZero() {
-		since = max(1, f.opts.Since.UnixMilli())
-	}
-	var conv []byte
-	if f.opts.Conversation != "" {
-		conv = key(f.opts.Conversation)
-	}
-	var tools [][]byte
-	for _, name := range corpus.ToolNames(f.q.Tools) {
-		tools = append(tools, []byte(name))
-	}
-	args := []any{f.tenant, f.opts.Rewound, conv, clean(string(f.opts.Role)), since, tools, cleanAll(f.q.Roles), after.score, after.num, f.limit + 1}
-	sql := listSQL
-	if !f.q.listing() {
-		strict, loose := f.q.strict(f.scope), f.q.loose(f.scope)
-		sql, args = wordSQL, append(args, strict, maxRanked)
-		if strict != loose {
-			sql, args = phraseSQL, append(args, loose)
+			page.Hits = append(page.Hits, *hit)
+			page.Next = some[i].cursor(f.q, f.opts)
 		}
 	}
-	rows, err := f.tx.Query(ctx, f.db.sql(sql), args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (place, error) {
-		var p place
-		err := row.Scan(&p.num, &p.score, &p.doubtful)
-		return p, err
-	})
-}
-
-func cleanAll(texts []string) []string {
-	var out []string
-	for _, t := range texts {
-		out = append(out, clean(t))
-	}
-	return out
-}
-
-const hitSQL = `SELECT d.num, c.id, c.title, d.turn, d.message, d.role, d.kind, d.tool, d.subagent,
-	CASE d.time WHEN 0 THEN c.updated ELSE d.time END, d.save, d.body, d.path
-	FROM @doc d JOIN @conv c ON c.tenant = d.tenant AND c.conv = d.conv WHERE d.tenant = $1 AND d.num = ANY($2)`
-
-// hits reads the shown parts of messages, one at a time: their texts can be large.
-func (f *finder) hits(ctx context.Context, best []found) (map[int64]search.Hit, error) {
-	nums := make([]int64, len(best))
-	for i, b := range best {
-		nums[i] = b.num
-	}
-	rows, err := f.tx.Query(ctx, f.db.sql(hitSQL), f.tenant, nums)
-	if err != nil {
-		return nil, err
-	}
-	hits := make(map[int64]search.Hit, len(best))
-	var num, at, save int64
-	var h search.Hit
-	var id, title, message, tool, subagent, body, path []byte
-	var role, kind string
-	_, err = pgx.ForEachRow(rows, []any{&num, &id, &title, &h.Turn, &message, &role, &kind, &tool, &subagent, &at, &save, &body, &path}, func() error {
-		h.Conversation, h.Title, h.MessageID = string(id), string(title), string(message)
-		h.Role, h.Kind, h.Tool, h.Subagent = transcript.Role(role), transcript.Kind(kind), string(tool), string(subagent)
-		h.Time, h.Save, h.Snippet = time.UnixMilli(at), uint64(save), f.q.snippet(string(body), string(path))
-		hits[num] = h
-		return nil
-	})
-	return hits, err
+	page.Next = ""
+	return page, nil
 }
 
 // A cursor is the checksum of the search, the score and the number.
@@ -255,7 +188,7 @@ func (f found) cursor(q query, opts *search.SearchOptions) string {
 
 func signature(q query, opts *search.SearchOptions) uint32 {
 	h := fnv.New32a()
-	fmt.Fprintf(h, "pg %q %q %q %q %q %d %v", q.strict(""), q.Tools, q.Roles, opts.Conversation, opts.Role, opts.Since.UnixMilli(), opts.Rewound)
+	fmt.Fprintf(h, "pg %q %q %q %q %q %d %v", q.text(), q.Tools, q.Roles, opts.Conversation, opts.Role, opts.Since.UnixMilli(), opts.Rewound)
 	return h.Sum32()
 }
 

@@ -3,256 +3,299 @@ package pgsearch
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/stet-dev/stet/conversation"
-	"github.com/stet-dev/stet/fault"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/search"
-	"github.com/stet-dev/stet/search/internal/corpus"
 )
 
-// Update implements search.Searcher.
+// Update implements search.Searcher. It waits for another process that updates the same
+// index. With InRequest it does only a little.
 func (ix *Index) Update(ctx context.Context, conversations ...string) (search.Stats, error) {
+	if ix.InRequest && len(conversations) == 0 {
+		return ix.updateSome(ctx)
+	}
 	var stats search.Stats
-	stale, err := ix.stale(ctx, conversations)
+	l, err := ix.wait(ctx)
+	if err == nil {
+		defer l.release(ctx)
+		if len(conversations) > 0 {
+			err = l.named(ctx, conversations, &stats)
+		} else {
+			_, err = l.all(ctx, time.Time{}, &stats)
+		}
+	}
 	if err != nil {
 		return stats, fmt.Errorf("update search index: %w", err)
 	}
-	done := int64(0)
-	ix.total.Add(int64(len(stale)))
-	defer func() {
-		ix.total.Add(-int64(len(stale)))
-		ix.done.Add(-done)
-	}()
-	for _, id := range slices.Sorted(maps.Keys(stale)) {
-		if err := ix.updateOne(ctx, id, stale[id], &stats); err != nil {
-			return stats, fmt.Errorf("update search index: conversation %s: %w", id, err)
-		}
-		done++
-		ix.done.Add(1)
-	}
 	return stats, nil
+}
+
+// Work brings the index up to date for about as long as budget says, and reports whether
+// there is more to do. It is what keeps an index up to date in the background: it can be
+// called on any node at any time. It returns at once while another process does the same,
+// and continues where one that was killed ended.
+func (ix *Index) Work(ctx context.Context, budget time.Duration) (stats search.Stats, more bool, err error) {
+	l, err := ix.take(ctx)
+	if errors.Is(err, errLost) {
+		return stats, false, nil
+	}
+	if err == nil {
+		defer l.release(ctx)
+		more, err = l.all(ctx, time.Now().Add(budget), &stats)
+	}
+	if errors.Is(err, errLost) {
+		return stats, false, nil
+	}
+	if err != nil {
+		return stats, more, fmt.Errorf("update search index: %w", err)
+	}
+	return stats, more, nil
+}
+
+// A search updates an index in a request only if few conversations changed, and does not
+// wait longer than requestTime for another process that does.
+const (
+	requestChanges = 100
+	requestTime    = 2 * time.Second
+)
+
+// updateSome is Update for a request. What it leaves is done by Work.
+func (ix *Index) updateSome(ctx context.Context) (search.Stats, error) {
+	var stats search.Stats
+	for end := time.Now().Add(requestTime); ; {
+		if err := ix.check(ctx); err != nil {
+			return stats, fmt.Errorf("update search index: %w", err)
+		}
+		s, ok, err := ix.load(ctx, ix.db.pool)
+		if err != nil {
+			return stats, fmt.Errorf("update search index: %w", err)
+		}
+		waiting, err := ix.changes(ctx, "", requestChanges+1)
+		if err != nil {
+			return stats, fmt.Errorf("update search index: %w", err)
+		}
+		if ok && !s.complete || len(waiting) > requestChanges || len(waiting) == 0 {
+			return stats, nil
+		}
+		done, more, err := ix.Work(ctx, requestTime)
+		stats.Conversations, stats.Removed, stats.Messages = stats.Conversations+done.Conversations, stats.Removed+done.Removed, stats.Messages+done.Messages
+		stats.Damaged = append(stats.Damaged, done.Damaged...)
+		if err != nil || !more && done.Conversations+done.Removed > 0 || time.Now().After(end) {
+			return stats, err
+		}
+		select {
+		case <-time.After(leaseLooks):
+		case <-ctx.Done():
+			return stats, ctx.Err()
+		}
+	}
 }
 
 // Rebuild implements search.Searcher. Concurrent searches find what is already
 // indexed.
 func (ix *Index) Rebuild(ctx context.Context) (search.Stats, error) {
-	if err := ix.check(ctx); err != nil {
-		return search.Stats{}, fmt.Errorf("rebuild search index: %w", err)
+	var stats search.Stats
+	l, err := ix.wait(ctx)
+	if err == nil {
+		defer l.release(ctx)
+		if err = l.forget(ctx); err == nil {
+			_, err = l.all(ctx, time.Time{}, &stats)
+		}
 	}
-	if err := ix.forget(ctx); err != nil {
-		return search.Stats{}, fmt.Errorf("rebuild search index: %w", err)
+	if err != nil {
+		return stats, fmt.Errorf("rebuild search index: %w", err)
 	}
-	return ix.Update(ctx)
+	return stats, nil
 }
 
-// forgetAtOnce is how many conversations are removed in one transaction.
-const forgetAtOnce = 500
+// forgetAtOnce is how many rows one statement removes.
+const forgetAtOnce = 5000
 
-// forget removes everything of the tenant. It locks the rows of conversations before
-// it removes their content, as updates do.
-func (ix *Index) forget(ctx context.Context) error {
-	for {
-		left := 0
-		err := pgx.BeginFunc(ctx, ix.db.pool, func(tx pgx.Tx) error {
-			rows, err := tx.Query(ctx, ix.db.sql("SELECT conv FROM @conv WHERE tenant = $1 ORDER BY conv LIMIT $2 FOR UPDATE"), ix.tenant, forgetAtOnce)
-			if err != nil {
-				return err
-			}
-			convs, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
-			if err != nil {
-				return err
-			}
-			left = len(convs)
-			for _, table := range []string{"doc", "section", "conv"} {
-				if _, err := tx.Exec(ctx, ix.db.sql("DELETE FROM @"+table+" WHERE tenant = $1 AND conv = ANY($2)"), ix.tenant, convs); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil || left < forgetAtOnce {
+// forget removes everything of the tenant. What searches use goes last.
+func (l *lease) forget(ctx context.Context) error {
+	l.complete, l.place = false, ""
+	err := l.change(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, l.db.sql("DELETE FROM @segment WHERE tenant = $1"), l.tenant); err != nil {
 			return err
 		}
-	}
-}
-
-// stale returns the named conversations with their marks or, without names, those
-// that changed.
-func (ix *Index) stale(ctx context.Context, ids []string) (map[string]corpus.Marks, error) {
-	if err := ix.check(ctx); err != nil {
-		return nil, err
-	}
-	if len(ids) > 0 {
-		stale := make(map[string]corpus.Marks)
-		for _, id := range ids {
-			m, err := ix.source.MarksOf(ctx, id)
-			if err != nil && !conversation.Damaged(err) {
-				return nil, err
-			}
-			stale[id] = m // the update reports the damage
-		}
-		return stale, nil
-	}
-	rows, err := ix.db.pool.Query(ctx, ix.db.sql("SELECT id, listed, listed_version, record_version, tips FROM @conv WHERE tenant = $1"), ix.tenant)
-	if err != nil {
-		return nil, err
-	}
-	known, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (corpus.Known, error) {
-		var k corpus.Known
-		var id, listed []byte
-		var listedVersion, recordVersion int64
-		err := row.Scan(&id, &listed, &listedVersion, &recordVersion, &k.Tips)
-		k.ID, k.Marks = string(id), corpus.Marks{Listed: string(listed), ListedVersion: uint64(listedVersion), RecordVersion: uint64(recordVersion)}
-		return k, err
+		return l.note(ctx, tx)
 	})
-	if err != nil {
-		return nil, err
+	for _, t := range []struct{ name, key string }{{"run", "num"}, {"conv", "conv"}, {"block", "seg, first, block"}} {
+		for gone := int64(forgetAtOnce); err == nil && gone == forgetAtOnce; {
+			err = l.change(ctx, func(tx pgx.Tx) error {
+				tag, err := tx.Exec(ctx, l.db.sql(`DELETE FROM @`+t.name+` WHERE tenant = $1 AND (`+t.key+`) IN (
+					SELECT `+t.key+` FROM @`+t.name+` WHERE tenant = $1 LIMIT $2)`), l.tenant, forgetAtOnce)
+				gone = tag.RowsAffected()
+				return err
+			})
+		}
 	}
-	return ix.source.Stale(ctx, known)
+	return err
 }
 
-// updateTries limits attempts for a conversation that others keep removing.
-const updateTries = 10
+// pending is a conversation to look at, with the version of the row that says so.
+type pending struct {
+	id      string
+	version uint64 // 0 if there is no such row
+}
 
-// updateOne brings one conversation up to date in its own transaction.
-func (ix *Index) updateOne(ctx context.Context, id string, marks corpus.Marks, stats *search.Stats) error {
-	select {
-	case ix.db.writers <- struct{}{}:
-		defer func() { <-ix.db.writers }()
-	case <-ctx.Done():
-		return ctx.Err()
+// changes returns the next conversations that changed, in the order of their rows.
+func (ix *Index) changes(ctx context.Context, after string, limit int) ([]pending, error) {
+	in := keyspace.AllChanged()
+	if after != "" {
+		in.Start = keyspace.Changed(after) + "\x00"
 	}
-	for try := 0; ; try++ {
-		done := *stats // counts without a rolled-back transaction
-		done.Damaged = slices.Clone(stats.Damaged)
-		err := pgx.BeginFunc(ctx, ix.db.pool, func(tx pgx.Tx) error {
-			w := &writer{Index: ix, tx: tx, conv: key(id), stats: &done}
-			return w.update(ctx, id, marks)
-		})
-		if err == nil {
-			*stats = done
-			return nil
+	var out []pending
+	for row, err := range ix.rows.Scan(ctx, in, kv.ScanOptions{KeysOnly: true, Limit: limit}) {
+		if err != nil {
+			return nil, fmt.Errorf("list changes: %w", err)
 		}
-		if try == updateTries || !errors.Is(err, errVanished) && !hasCode(err, "23505", "40001", "40P01") {
+		out = append(out, pending{keyspace.Last(row.Key), row.Version})
+	}
+	return out, nil
+}
+
+// version returns the version of the row that says that a conversation changed, or 0.
+func (ix *Index) version(ctx context.Context, id string) (version uint64, err error) {
+	k := keyspace.Changed(id)
+	for row, err := range ix.rows.Scan(ctx, kv.Range{Start: k, End: k + "\x00"}, kv.ScanOptions{KeysOnly: true}) {
+		if err != nil {
+			return 0, err
+		}
+		version = row.Version
+	}
+	return version, nil
+}
+
+// all looks at what changed or, in an index that is not complete, at all conversations,
+// the latest first, until a time if that is set.
+func (l *lease) all(ctx context.Context, until time.Time, stats *search.Stats) (more bool, err error) {
+	if l.mode == Off {
+		return false, l.off(ctx)
+	}
+	defer func() { l.done.Store(0); l.total.Store(0) }()
+	late := func() bool { return !until.IsZero() && time.Now().After(until) }
+	var failed error
+	for !l.complete {
+		if late() {
+			return true, failed
+		}
+		n, err := l.walk(ctx, stats)
+		if err != nil && n == 0 {
+			return true, err
+		}
+		failed = errors.Join(failed, err)
+	}
+	for after := ""; ; {
+		if late() {
+			return true, failed
+		}
+		batch, err := l.changes(ctx, after, batchConversations)
+		if err != nil || len(batch) == 0 {
+			return false, errors.Join(failed, err, l.tidy(ctx))
+		}
+		after = batch[len(batch)-1].id
+		did, err := l.index(ctx, batch, stats)
+		if err != nil && !did {
+			return true, errors.Join(failed, err)
+		}
+		failed = errors.Join(failed, err)
+	}
+}
+
+// walk looks at the next conversations in the order by time, and returns how many.
+func (l *lease) walk(ctx context.Context, stats *search.Stats) (int, error) {
+	in := keyspace.ByTimes()
+	if l.place != "" {
+		in.End = l.place
+	}
+	var batch []pending
+	place := ""
+	for row, err := range l.rows.Scan(ctx, in, kv.ScanOptions{KeysOnly: true, Reverse: true, Limit: batchConversations}) {
+		if err != nil {
+			return 0, fmt.Errorf("list conversations: %w", err)
+		}
+		place = row.Key
+		batch = append(batch, pending{id: keyspace.Last(row.Key)})
+	}
+	for i := range batch {
+		var err error
+		if batch[i].version, err = l.version(ctx, batch[i].id); err != nil {
+			return 0, err
+		}
+	}
+	// The place is written with the conversations.
+	before, was := l.place, l.complete
+	l.place, l.complete = place, len(batch) < batchConversations
+	if l.complete {
+		l.place = ""
+	}
+	did, err := l.index(ctx, batch, stats)
+	if !did {
+		l.place, l.complete = before, was
+		return 0, err
+	}
+	return max(1, len(batch)), err
+}
+
+// named updates some conversations.
+func (l *lease) named(ctx context.Context, ids []string, stats *search.Stats) error {
+	if l.mode == Off {
+		return nil
+	}
+	batch := make([]pending, len(ids))
+	for i, id := range ids {
+		version, err := l.version(ctx, id)
+		if err != nil {
+			return err
+		}
+		batch[i] = pending{id, version}
+	}
+	_, err := l.index(ctx, batch, stats)
+	return errors.Join(err, l.tidy(ctx))
+}
+
+// off removes the index and the rows that nobody waits for.
+func (l *lease) off(ctx context.Context) error {
+	if !l.complete {
+		if err := l.forget(ctx); err != nil {
+			return err
+		}
+		l.complete = true // there is nothing to do
+		if err := l.change(ctx, func(tx pgx.Tx) error { return l.note(ctx, tx) }); err != nil {
+			return err
+		}
+	}
+	for after := ""; ; {
+		batch, err := l.changes(ctx, after, batchConversations)
+		if err != nil || len(batch) == 0 {
+			return err
+		}
+		after = batch[len(batch)-1].id
+		if err := l.source.Seen(ctx, versionsOf(batch)); err != nil {
 			return err
 		}
 	}
 }
 
-// errVanished means that another node removed the row to be locked.
-var errVanished = fault.New(fault.Stale, "the conversation was removed from the index meanwhile")
+func versionsOf(batch []pending) map[string]uint64 {
+	seen := make(map[string]uint64, len(batch))
+	for _, p := range batch {
+		if p.version != 0 {
+			seen[p.id] = p.version
+		}
+	}
+	return seen
+}
 
 // key returns a fixed-length key for a text of any length.
 func key(text string) []byte {
 	sum := sha256.Sum256([]byte(text))
 	return sum[:]
-}
-
-// writer updates one conversation.
-type writer struct {
-	*Index
-	tx    pgx.Tx
-	conv  []byte
-	batch pgx.Batch
-	bytes int // of the batch
-	stats *search.Stats
-}
-
-// update locks the conversation's row before it reads the conversation, so that the
-// later of two nodes sees the newer state.
-func (w *writer) update(ctx context.Context, id string, marks corpus.Marks) error {
-	fresh, err := w.hold(ctx, id)
-	if err != nil {
-		return err
-	}
-	info, err := w.source.Conversations.Get(ctx, id)
-	if errors.Is(err, conversation.ErrNotFound) {
-		if !fresh {
-			w.stats.Removed++
-		}
-		return w.remove(ctx)
-	}
-	if conversation.Damaged(err) {
-		w.stats.Damaged = append(w.stats.Damaged, id)
-		if fresh {
-			return w.remove(ctx)
-		}
-		return nil // the indexed part can still be found
-	}
-	if err != nil {
-		return err
-	}
-	w.stats.Conversations++
-	want, tips, err := w.source.Sections(ctx, info)
-	if conversation.Damaged(err) {
-		w.stats.Damaged = append(w.stats.Damaged, id)
-		err = nil
-	}
-	if err != nil {
-		return err
-	}
-	left, err := json.Marshal(append([]uint64{}, tips...))
-	if err != nil {
-		return err
-	}
-	w.queue(`UPDATE @conv SET title = $3, updated = $4, tips = $5, listed = $6, listed_version = $7, record_version = $8 WHERE tenant = $1 AND conv = $2`,
-		w.tenant, w.conv, []byte(info.Title), info.Updated.UnixMilli(), string(left), []byte(marks.Listed), int64(marks.ListedVersion), int64(marks.RecordVersion))
-	if err := w.sync(ctx, want); err != nil {
-		return err
-	}
-	return w.flush(ctx)
-}
-
-// hold creates the conversation's row if missing, and locks it.
-func (w *writer) hold(ctx context.Context, id string) (fresh bool, err error) {
-	tag, err := w.tx.Exec(ctx, w.db.sql(`INSERT INTO @conv (tenant, conv, id, title, updated, tips, listed, listed_version, record_version)
-		VALUES ($1, $2, $3, '', 0, '[]', '', 0, 0) ON CONFLICT DO NOTHING`), w.tenant, w.conv, []byte(id))
-	if err != nil {
-		return false, err
-	}
-	var found int
-	err = w.tx.QueryRow(ctx, w.db.sql(`SELECT 1 FROM @conv WHERE tenant = $1 AND conv = $2 FOR UPDATE`), w.tenant, w.conv).Scan(&found)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return false, errVanished
-	}
-	return tag.RowsAffected() > 0, err
-}
-
-func (w *writer) remove(ctx context.Context) error {
-	for _, table := range []string{"doc", "section", "conv"} {
-		w.queue("DELETE FROM @"+table+" WHERE tenant = $1 AND conv = $2", w.tenant, w.conv)
-	}
-	return w.flush(ctx)
-}
-
-// Statements are sent in batches, limited in number and size.
-const (
-	batchStatements = 256
-	batchBytes      = 4 << 20
-)
-
-func (w *writer) queue(sql string, args ...any) { w.batch.Queue(w.db.sql(sql), args...) }
-
-func (w *writer) flush(ctx context.Context) error {
-	if w.batch.Len() == 0 {
-		return nil
-	}
-	batch := w.batch
-	w.batch, w.bytes = pgx.Batch{}, 0
-	return w.tx.SendBatch(ctx, &batch).Close()
-}
-
-// flushFull sends a batch that is large enough.
-func (w *writer) flushFull(ctx context.Context) error {
-	if w.batch.Len() < batchStatements && w.bytes < batchBytes {
-		return nil
-	}
-	return w.flush(ctx)
 }

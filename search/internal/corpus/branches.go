@@ -143,7 +143,11 @@ func (w *sectioner) turns(t *transcript.Transcript, subagent string) {
 		}
 		of := fmt.Sprintf("%q/%d", subagent, i+1)
 		mark := strconv.AppendInt(id.Bytes(), t.TurnTime(i).UnixMilli(), 10)
-		sec := Section{Name: w.name(of), Save: w.save, Read: func(ctx context.Context) ([]transcript.Message, error) { return pages.turn(ctx, i) }}
+		sec := Section{
+			Name: w.name(of), Save: w.save,
+			Read:  func(ctx context.Context) ([]transcript.Message, error) { return pages.turn(ctx, i, turnsAtOnce) },
+			alone: func(ctx context.Context) ([]transcript.Message, error) { return pages.turn(ctx, i, 1) },
+		}
 		if w.save == 0 {
 			w.current[of] = id
 		} else if now, ok := w.current[of]; ok {

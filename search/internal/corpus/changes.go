@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 )
@@ -73,4 +74,32 @@ func (s *Source) Trim(ctx context.Context, seen map[string]uint64) (uint64, erro
 		}
 	}
 	return s.trimmed(ctx)
+}
+
+// Seen is Trim for an index that looks at everything that was not trimmed: a conversation
+// that was changed again keeps its row, and all others lose theirs.
+func (s *Source) Seen(ctx context.Context, seen map[string]uint64) error {
+	for ids := range slices.Chunk(slices.Sorted(maps.Keys(seen)), trimPage) {
+		for len(ids) > 0 {
+			b := &kv.Batch{Set: []kv.Set{{Key: trimmedKey}}}
+			for _, id := range ids {
+				key := keyspace.Changed(id)
+				b.Expect, b.Delete = append(b.Expect, kv.Expect{Key: key, Version: seen[id]}), append(b.Delete, key)
+			}
+			err := s.rows.Commit(ctx, b)
+			if err == nil || errors.Is(err, blob.ErrReadOnly) {
+				break
+			}
+			var conflict *kv.ConflictError
+			if !errors.As(err, &conflict) {
+				return fmt.Errorf("trim changes: %w", err)
+			}
+			rest := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return keyspace.Changed(id) == conflict.Key })
+			if len(rest) == len(ids) {
+				break // the next update tries again
+			}
+			ids = rest
+		}
+	}
+	return nil
 }

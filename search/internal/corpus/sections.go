@@ -22,6 +22,22 @@ type Section struct {
 	// Besides names the section of the current state that has the same turn. Text in
 	// both is found once.
 	Besides string
+
+	// alone is Read for a caller that reads no other section.
+	alone func(context.Context) ([]transcript.Message, error)
+}
+
+// Text returns one message of a section; ok is false if there is none at that place.
+func (s Section) Text(ctx context.Context, place int) (d Doc, ok bool, err error) {
+	read := s.Read
+	if s.alone != nil {
+		read = s.alone
+	}
+	messages, err := read(ctx)
+	if err != nil || place >= len(messages) {
+		return d, false, err
+	}
+	return NewDoc(messages[place]), true, nil
 }
 
 // pager reads turns in order, some at a time.
@@ -32,9 +48,9 @@ type pager struct {
 	turns    [][]transcript.Message
 }
 
-func (p *pager) turn(ctx context.Context, i int) ([]transcript.Message, error) {
+func (p *pager) turn(ctx context.Context, i, most int) ([]transcript.Message, error) {
 	if i < p.from || i >= p.from+len(p.turns) {
-		n := min(turnsAtOnce, p.t.Turns()-i)
+		n := min(most, p.t.Turns()-i)
 		opts := &transcript.Options{TurnFrom: i, TurnTo: i + n, WithoutSubagents: true, WithoutSummaries: true, Lenient: true}
 		p.from, p.turns = i, make([][]transcript.Message, n)
 		messages, err := collect(ctx, p.t, p.subagent, opts)
