@@ -92,9 +92,15 @@ func Open(ctx context.Context, config Config) (*Fleet, error) {
 		}
 		f.bucket, opts.Objects = bucket, bucket
 	}
+	if f.ring == nil {
+		opts.Beside = f.words.beside
+	}
 	var err error
 	if f.db, err = postgres.Open(ctx, config.Database, &opts); err != nil {
 		return nil, fmt.Errorf("open fleet: %w", err)
+	}
+	if f.ring == nil {
+		f.words.prepare(ctx, f.db)
 	}
 	if f.tokens, err = f.openTokens(); err != nil {
 		return nil, errors.Join(err, f.db.Close())

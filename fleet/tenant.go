@@ -50,15 +50,16 @@ func (f *Fleet) tenant(name string) (t *postgres.Tenant, sealedFor string, err e
 // Open implements server.Tenants. The store of a tenant that was never opened is
 // empty.
 func (f *Fleet) Open(ctx context.Context, name string) (*stet.DB, error) {
-	return f.openTenant(ctx, name, func() error { return nil })
+	return f.openTenant(ctx, name, true, func() error { return nil })
 }
 
-// OpenOnly is Open for a single store: closing it closes the fleet.
+// OpenOnly is Open for a single store: closing it closes the fleet. Updating its search
+// index updates all of it, not only what a request can wait for.
 func (f *Fleet) OpenOnly(ctx context.Context, name string) (*stet.DB, error) {
-	return f.openTenant(ctx, name, f.Close)
+	return f.openTenant(ctx, name, false, f.Close)
 }
 
-func (f *Fleet) openTenant(ctx context.Context, name string, then func() error) (*stet.DB, error) {
+func (f *Fleet) openTenant(ctx context.Context, name string, node bool, then func() error) (*stet.DB, error) {
 	t, sealedFor, err := f.tenant(name)
 	if err != nil {
 		return nil, err
@@ -85,7 +86,12 @@ func (f *Fleet) openTenant(ctx context.Context, name string, then func() error) 
 	}
 	if opts.Search == nil {
 		opts.Search = func(ctx context.Context, c *conversation.Store, blobs blob.Store, rows kv.Store) (search.Searcher, error) {
-			return f.index(ctx, t.Name(), c, blobs, rows)
+			index, err := f.index(ctx, t, c, blobs, rows)
+			if err != nil {
+				return nil, err
+			}
+			index.InRequest = node
+			return index, nil
 		}
 	}
 	var db *stet.DB

@@ -310,6 +310,9 @@ func (g *group) pipeline(a attempt, generation int64, locked bool, held *bool) *
 			q(sqlEmptyRange, name, []byte(r.Start), c.keep, []byte(r.End))
 		}
 	}
+	for _, s := range g.beside() {
+		b.Queue(s.SQL, append([]any{a.minute, a.id}, s.Args...)...)
+	}
 	q(sqlCommitted).QueryRow(func(row pgx.Row) error {
 		var n int64
 		err := row.Scan(&n)
@@ -317,6 +320,19 @@ func (g *group) pipeline(a attempt, generation int64, locked bool, held *bool) *
 		return err
 	})
 	return b
+}
+
+// beside returns the statements on tables of other packages.
+func (g *group) beside() (all []Statement) {
+	if g.t.db.opts.Beside == nil {
+		return nil
+	}
+	for _, r := range g.reqs {
+		if r.batch != nil {
+			all = append(all, g.t.db.opts.Beside(g.t.name, r.batch, g.t.db.sql(named))...)
+		}
+	}
+	return all
 }
 
 // absent returns the keys of rows that must not exist.

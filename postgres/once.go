@@ -11,8 +11,8 @@ import (
 // once writes most transactions with one statement, or three with conditions and
 // deletions, where the general pipeline takes a dozen: they share one look at the
 // conditions, and each statement costs the server as much as the row that it writes. What
-// it does not cover (ranges, fences, objects, blobs of an older generation) it refuses,
-// and the general pipeline runs.
+// it does not cover (ranges, fences, objects, blobs of an older generation, statements of
+// other packages) it refuses, and the general pipeline runs.
 type once struct {
 	sql  strings.Builder
 	args []any
@@ -86,7 +86,7 @@ func (c *change) conditions() (keys [][]byte, wants []int64, found int, ok bool)
 func (g *group) once(a attempt, generation int64, held *bool) *pgx.Batch {
 	c := g.change()
 	keys, wants, found, ok := c.conditions()
-	if !ok || g.hasObjects() {
+	if !ok || g.hasObjects() || len(g.beside()) > 0 {
 		return nil
 	}
 	o, b, name := &once{args: []any{a.minute, a.id, g.t.name}}, &pgx.Batch{}, g.t.name

@@ -139,6 +139,9 @@ func (db *DB) Ping(ctx context.Context) error {
 // Pool gives access to the database for tables of other packages.
 func (db *DB) Pool() *pgxpool.Pool { return db.pool }
 
+// Table returns the name of a table, for statements of other packages.
+func (db *DB) Table(name string) string { return db.schema + name }
+
 // closeTime is how long Close waits for unflushed blobs.
 const closeTime = 10 * time.Second
 

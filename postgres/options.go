@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/kv"
 )
 
 // Options configure a DB. The zero value keeps everything in the database.
@@ -34,9 +35,19 @@ type Options struct {
 	// RetryFor is how long a commit is retried while the database cannot be reached,
 	// as during a failover; 0 means 30 seconds.
 	RetryFor time.Duration
+	// Beside, if set, returns statements that belong into the transaction of a batch, on
+	// tables of other packages. They must have an effect only while the condition holds,
+	// which refers to the first two arguments; their own arguments follow.
+	Beside func(tenant string, b *kv.Batch, condition string) []Statement
 	// PollInterval is how often watchers get a hint even if none was sent; 0 means
 	// one second.
 	PollInterval time.Duration
+}
+
+// Statement is a part of a transaction.
+type Statement struct {
+	SQL  string
+	Args []any
 }
 
 // maxInDatabase limits a blob without a bucket: it is held in memory several times

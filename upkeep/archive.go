@@ -116,7 +116,14 @@ func (s *Service) Unarchive(ctx context.Context, id string) error {
 	if s.stores.Packs == nil {
 		return ErrNoBucket
 	}
-	return s.stores.Packs.Unarchive(ctx, id)
+	if err := s.stores.Packs.Unarchive(ctx, id); err != nil {
+		return err
+	}
+	if _, err := s.stores.Rows.Get(ctx, keyspace.Conversation(id)); err != nil {
+		return nil // an agent without one
+	}
+	// An index of words may have dropped it.
+	return conversation.New(s.stores.Blobs, s.stores.Rows, nil).Changed(ctx, id)
 }
 
 // errEnough ends a list early.

@@ -13,6 +13,7 @@ import (
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/fleet"
 	"github.com/stet-dev/stet/kv/sealed"
+	"github.com/stet-dev/stet/search/pgsearch"
 )
 
 func (a *app) fleetCommand() *cobra.Command {
@@ -26,7 +27,7 @@ the tenant default without it.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.fleetTenants(), a.fleetEpoch(), a.fleetHouse())
+	cmd.AddCommand(a.fleetTenants(), a.fleetEpoch(), a.fleetHouse(), a.fleetSearch())
 	return cmd
 }
 
@@ -90,6 +91,41 @@ restored data get the state of their agent again, in any case.`,
 	}
 	cmd.Flags().BoolVar(&next, "next", false, "begin the next epoch")
 	return cmd
+}
+
+func (a *app) fleetSearch() *cobra.Command {
+	return &cobra.Command{
+		Use:   "search [off|on|archived]",
+		Short: "Show or change what the search index of the tenant holds",
+		Long: `Show or change what the search index of the tenant holds. With on, which is the
+default, it has the words of all conversations until they are archived; with archived,
+also of those. With off there is no index, and searches fail. The servers change the
+index in the background.`,
+		Example: "  STET_TENANT=shop stet fleet search archived",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				if _, err := pgsearch.ParseMode(args[0]); err != nil {
+					return usage(err)
+				}
+			}
+			return a.withFleet(cmd.Context(), func(f *fleet.Fleet) error {
+				if f.Encrypted() {
+					return usage(errors.New("the search index of an encrypted fleet is in the memory of each server, and always on"))
+				}
+				if len(args) == 1 {
+					if err := f.SetSearchMode(cmd.Context(), a.tenant, pgsearch.Mode(args[0])); err != nil {
+						return err
+					}
+				}
+				mode, err := f.SearchMode(cmd.Context(), a.tenant)
+				if err != nil {
+					return err
+				}
+				return a.print(map[string]any{"schema": "stet.fleet.search.v1", "search": mode}, fmt.Sprintln(mode))
+			})
+		},
+	}
 }
 
 // sweepGrace is the minimum age of an unnamed object to be removed: longer than any

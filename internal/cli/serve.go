@@ -129,7 +129,7 @@ func (a *app) serve(ctx context.Context, all settings, demo bool) (err error) {
 	}
 	defer func() { err = errors.Join(err, stopTraces()) }()
 	if all.text("serve.mode") == "server" {
-		return a.serveTenants(ctx, all, opts)
+		return a.serveTenants(ctx, all, opts, logger)
 	}
 	if opts.Certificate != nil || all.on("serve.insecure") {
 		return usage(errors.New("certificates and --insecure are for server mode; pass --mode server"))
@@ -152,6 +152,9 @@ func (a *app) serve(ctx context.Context, all settings, demo bool) (err error) {
 			return err
 		}
 		defer a.keepSending(ctx, db)()
+		if a.fleet != nil {
+			defer keepSearch(ctx, a.fleet, logger)()
+		}
 		defer keepIndexes(ctx, db, logger)()
 		return a.answer(ctx, all, opts, handler)
 	})
@@ -174,12 +177,27 @@ func keepIndexes(ctx context.Context, db *stet.DB, logger *slog.Logger) (stop fu
 	}
 }
 
+// keepSearch keeps the search indexes of a fleet up to date while a server runs. The
+// result ends it.
+func keepSearch(ctx context.Context, f *fleet.Fleet, logger *slog.Logger) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f.KeepSearch(ctx, func(err error) { logger.Warn("search indexes are not up to date", "error", err) })
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
 // serveTenants serves tenants, whose tokens must exist.
-func (a *app) serveTenants(ctx context.Context, all settings, opts *server.Options) (err error) {
+func (a *app) serveTenants(ctx context.Context, all settings, opts *server.Options, logger *slog.Logger) (err error) {
 	if a.remote != "" {
 		return usage(errors.New("a remote (remote.url, --remote) is for local mode; copy the stores of tenants with 'stet push'"))
 	}
-	stores, tokens, end, err := a.serveStores(ctx, all, opts)
+	stores, tokens, end, err := a.serveStores(ctx, all, opts, logger)
 	if err != nil {
 		return err
 	}
@@ -207,7 +225,7 @@ func (a *app) serveTenants(ctx context.Context, all settings, opts *server.Optio
 
 // serveStores returns the stores of tenants and the tokens that open them. The
 // caller calls end when no store is open.
-func (a *app) serveStores(ctx context.Context, all settings, opts *server.Options) (stores server.Tenants, tokens *access.Tokens, end func() error, err error) {
+func (a *app) serveStores(ctx context.Context, all settings, opts *server.Options, logger *slog.Logger) (stores server.Tenants, tokens *access.Tokens, end func() error, err error) {
 	// Many stores are open at once, so each has a small cache.
 	options, err := a.storeOptions()
 	if err != nil {
@@ -220,9 +238,14 @@ func (a *app) serveStores(ctx context.Context, all settings, opts *server.Option
 			return nil, nil, nil, err
 		}
 		opts.Ready, opts.Shared = f.Ready, true
-		stop, err := keepHouse(ctx, f, all)
+		stopHouse, err := keepHouse(ctx, f, all)
 		if err != nil {
 			return nil, nil, nil, errors.Join(err, f.Close())
+		}
+		stopSearch := keepSearch(ctx, f, logger)
+		stop := func() {
+			stopSearch()
+			stopHouse()
 		}
 		return f, f.Tokens(), func() error {
 			stop()

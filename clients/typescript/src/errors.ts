@@ -135,6 +135,7 @@ export const reasons = [
   "row-not-found",
   "row-too-large",
   "same-name",
+  "search-off",
   "source-incomplete",
   "source-not-found",
   "stale-plan",
