@@ -42,14 +42,14 @@ function link(m: Mark): string | undefined {
   return o.kind === "agent" && o.conversation ? to.conversation(o.conversation, "transcript", { turn: o.turn || undefined }) : undefined;
 }
 
-/** Label is a mark with its words for those who cannot see where it stands. */
+/** Label is a mark; its title says everything that is known. */
 function Label({ mark, text, style, pick }: { mark: Mark; text: string; style?: Record<string, string>; pick?: (m: Mark) => void }) {
   const words = about(mark);
   const props = { class: `mark shade${shade(mark.origin)}`, style, title: words, onMouseEnter: () => pick?.(mark), onFocus: () => pick?.(mark) };
   const href = link(mark);
   if (!href) return <span {...props}>{text}</span>;
   return (
-    <a {...props} href={href} aria-label={words}>
+    <a {...props} href={href}>
       {text}
     </a>
   );
