@@ -37,10 +37,10 @@ var excluded = map[string]*regexp.Regexp{
 }
 
 // tolerated are the exceptions, by folder: hints to other nodes, without which watchers
-// poll; and the search index of a release that has not replaced it yet.
+// poll.
 var tolerated = map[string][]string{
 	".":                       {"pg_notify("},
-	"../search/pgsearch":      {"tsvector", "tsquery", "USING gin"},
+	"../search/pgsearch":      nil,
 	filepath.Join("schema"):   nil,
 	filepath.Join("../fleet"): nil,
 }
