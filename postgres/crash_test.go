@@ -113,8 +113,17 @@ func (c *counters) check(t *testing.T) {
 }
 
 // TestKilledServer kills the server again and again while commits go on.
-func TestKilledServer(t *testing.T) {
-	server := realservers.Postgres(t, realservers.PostgresOptions{Fsync: true, Own: true})
+func TestKilledServer(t *testing.T) { onEveryVersion(t, killServer) }
+
+// onEveryVersion runs a test on Debian's server and, in a full run, on the newest.
+func onEveryVersion(t *testing.T, fn func(t *testing.T, version int)) {
+	for _, version := range realservers.PostgresVersions() {
+		t.Run(fmt.Sprint("postgres ", version), func(t *testing.T) { fn(t, version) })
+	}
+}
+
+func killServer(t *testing.T, version int) {
+	server := realservers.Postgres(t, realservers.PostgresOptions{Version: version, Fsync: true, Own: true})
 	db := openNode(t, server.NewDatabase(t), &Options{RetryFor: time.Minute})
 	load := startCounters(t, newTenant(t, db), 8)
 	for range testenv.Scale(3, 100) {
@@ -127,8 +136,10 @@ func TestKilledServer(t *testing.T) {
 }
 
 // TestFailOver loses the primary and goes on with its synchronous standby.
-func TestFailOver(t *testing.T) {
-	primary := realservers.Postgres(t, realservers.PostgresOptions{Fsync: true, Own: true})
+func TestFailOver(t *testing.T) { onEveryVersion(t, failOver) }
+
+func failOver(t *testing.T, version int) {
+	primary := realservers.Postgres(t, realservers.PostgresOptions{Version: version, Fsync: true, Own: true})
 	dsn := primary.NewDatabase(t)
 	standby := primary.Standby(t)
 	both := strings.Replace(dsn, primary.Addr(), primary.Addr()+","+standby.Addr(), 1) + "&target_session_attrs=read-write"

@@ -87,8 +87,7 @@ func (s *PostgresServer) Standby(tb testing.TB) *PostgresServer {
 		if err := copied.makeDir(); err != nil {
 			return err
 		}
-		from := fmt.Sprintf("host=127.0.0.1 port=%d user=stet application_name=standby", s.port)
-		if err := copied.run("pg_basebackup", "-d", from, "-D", copied.data(), "-R", "-X", "stream", "-c", "fast", "--no-sync"); err != nil {
+		if err := s.copyTo(copied); err != nil {
 			return err
 		}
 		if err := copied.configure(); err != nil {
@@ -107,6 +106,33 @@ func (s *PostgresServer) Standby(tb testing.TB) *PostgresServer {
 	}
 	s.awaitSynchronous(tb)
 	return copied
+}
+
+// copyTo makes the data of a standby: with pg_basebackup or, where a version comes without
+// it, by copying the files of a server that does not run for a moment.
+func (s *PostgresServer) copyTo(copied *PostgresServer) error {
+	from := fmt.Sprintf("host=127.0.0.1 port=%d user=stet application_name=standby", s.port)
+	if _, err := os.Stat(filepath.Join(s.bin, "pg_basebackup")); err == nil {
+		return copied.run("pg_basebackup", "-d", from, "-D", copied.data(), "-R", "-X", "stream", "-c", "fast", "--no-sync")
+	}
+	s.kill()
+	if out, err := exec.Command("cp", "-a", s.data(), copied.data()).CombinedOutput(); err != nil {
+		return fmt.Errorf("copy the data of postgres: %w\n%s", err, out)
+	}
+	if err := os.Remove(filepath.Join(copied.data(), "postmaster.pid")); err != nil {
+		return err
+	}
+	signal := filepath.Join(copied.data(), "standby.signal")
+	if err := os.WriteFile(signal, nil, 0o600); err != nil {
+		return err
+	}
+	if err := giveToServer(signal); err != nil {
+		return err
+	}
+	if err := copied.appendConfig("primary_conninfo = '" + from + "'"); err != nil {
+		return err
+	}
+	return s.start()
 }
 
 // awaitSynchronous waits until commits are replicated before they are answered.

@@ -30,9 +30,15 @@ import (
 // write is lost, no follower misses or repeats an event, nothing refers to what is
 // not there.
 func TestThreeNodesLoseNothing(t *testing.T) {
+	for _, version := range realservers.PostgresVersions() {
+		t.Run(fmt.Sprint("postgres ", version), func(t *testing.T) { killEverything(t, version) })
+	}
+}
+
+func killEverything(t *testing.T, version int) {
 	agents, events := testenv.Scale(4, 12), testenv.Scale(160, 2000)
 	savers, saves := testenv.Scale(3, 8), testenv.Scale(30, 300)
-	primary := realservers.Postgres(t, realservers.PostgresOptions{Fsync: true, Own: true})
+	primary := realservers.Postgres(t, realservers.PostgresOptions{Version: version, Fsync: true, Own: true})
 	if err := primary.Exec("postgres", "CREATE DATABASE fleet"); err != nil {
 		t.Fatal(err)
 	}
