@@ -75,7 +75,7 @@ func (s *Store) Records(ctx context.Context, id string) (*Records, error) {
 // Commit applies a batch, like the method of a kv.Store.
 type Commit func(ctx context.Context, b *kv.Batch) error
 
-// Receiver appends saves that were made in another store. Each is one commit, so that
+// Receiver appends saves that were made in another store. Each call is one commit, so that
 // a receiver that stops leaves the conversation at a save. Records that a reader would
 // refuse are refused before anything of them is written. It is not safe for concurrent
 // use.
@@ -121,37 +121,65 @@ func (r *Receiver) Create(ctx context.Context, from *stetv1.ConversationRecord) 
 	return r.own(ctx)
 }
 
+// Received is a save of another store, with its number here, and the blobs that it newly
+// refers to.
+type Received struct {
+	Save *stetv1.SaveRecord
+	Refs []blob.ID
+}
+
 // Append adds one save, which has its number here and is the current one afterwards.
-// refs are the blobs that it newly refers to. The first one also takes over the
-// conversation, which makes other writers stale. It fails with kv.ErrConflict if another
-// writer was faster.
+// refs are the blobs that it newly refers to.
 func (r *Receiver) Append(ctx context.Context, save *stetv1.SaveRecord, refs []blob.ID) error {
-	value, err := marshal(save)
-	if err != nil {
-		return err
+	return r.AppendAll(ctx, []Received{{save, refs}})
+}
+
+// AppendAll adds saves in one commit; the last one is the current one afterwards. The first
+// call also takes over the conversation, which makes other writers stale. It fails with
+// kv.ErrConflict if another writer was faster.
+func (r *Receiver) AppendAll(ctx context.Context, saves []Received) error {
+	if len(saves) == 0 {
+		return nil
 	}
-	last := r.have.Head().GetSeq()
-	if save.GetSeq() <= last {
-		return fmt.Errorf("%w: save %d does not follow save %d", kv.ErrInvalidBatch, save.GetSeq(), last)
-	}
-	id, root := r.have.ID, []byte(fmt.Sprintf("%x", save.GetRoot()))
+	id, last := r.have.ID, r.have.Head().GetSeq()
+	newest := saves[len(saves)-1].Save
 	b := &kv.Batch{
-		Expect: []kv.Expect{{Key: keyspace.Conversation(id), Version: r.have.version}, {Key: keyspace.Save(id, save.GetSeq())}},
+		Expect: []kv.Expect{{Key: keyspace.Conversation(id), Version: r.have.version}},
 		Delete: []string{keyspace.ByTime(r.have.listedAt(), id)},
 		Set: []kv.Set{
-			{Key: keyspace.Head(id), Value: root},
-			{Key: keyspace.Save(id, save.GetSeq()), Value: value},
-			{Key: keyspace.ByTime(save.GetTimeMs(), id)},
+			{Key: keyspace.Head(id), Value: hexRoot(newest)},
+			{Key: keyspace.ByTime(newest.GetTimeMs(), id)},
 			changed(id),
 		},
-		Refs: refs,
 	}
 	// A save of another writer does not change the record; its number shows it.
-	if after := last + 1; after < save.GetSeq() {
+	if after := last + 1; after < saves[0].Save.GetSeq() {
 		b.Expect = append(b.Expect, kv.Expect{Key: keyspace.Save(id, after)})
 	}
-	if message := save.GetMessageId(); message != "" {
-		b.Set = append(b.Set, kv.Set{Key: keyspace.MessageHead(id, message), Value: root})
+	messages := make(map[string]int) // their places in Set
+	for _, one := range saves {
+		save := one.Save
+		if save.GetSeq() <= last {
+			return fmt.Errorf("%w: save %d does not follow save %d", kv.ErrInvalidBatch, save.GetSeq(), last)
+		}
+		last = save.GetSeq()
+		value, err := marshal(save)
+		if err != nil {
+			return err
+		}
+		b.Expect = append(b.Expect, kv.Expect{Key: keyspace.Save(id, last)})
+		b.Set = append(b.Set, kv.Set{Key: keyspace.Save(id, last), Value: value})
+		b.Refs = append(b.Refs, one.Refs...)
+		message := save.GetMessageId()
+		if message == "" {
+			continue
+		}
+		if at, twice := messages[message]; twice {
+			b.Set[at].Value = hexRoot(save)
+			continue
+		}
+		messages[message] = len(b.Set)
+		b.Set = append(b.Set, kv.Set{Key: keyspace.MessageHead(id, message), Value: hexRoot(save)})
 	}
 	if err := r.takeOver(b); err != nil {
 		return err
@@ -159,9 +187,14 @@ func (r *Receiver) Append(ctx context.Context, save *stetv1.SaveRecord, refs []b
 	if err := r.apply(ctx, b); err != nil {
 		return err
 	}
-	r.have.Saves = append(r.have.Saves, save)
+	for _, one := range saves {
+		r.have.Saves = append(r.have.Saves, one.Save)
+	}
 	return r.own(ctx)
 }
+
+// hexRoot is the value of a pointer to a save.
+func hexRoot(save *stetv1.SaveRecord) []byte { return fmt.Appendf(nil, "%x", save.GetRoot()) }
 
 // takeOver adds a new epoch to the first batch.
 func (r *Receiver) takeOver(b *kv.Batch) error {

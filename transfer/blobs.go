@@ -29,6 +29,7 @@ type mover struct {
 	listed   map[blob.ID]struct{} // sent, or found at the target
 	sizes    map[blob.ID]int64    // of contents, as trees claim them
 	sent     map[blob.ID]struct{} // names sent in stored form
+	known    map[blob.ID]bool     // what the target was asked about, and whether it has it
 	root     blob.ID              // the state being sent
 	before   blob.ID              // the previous state at the target
 	lacks    []blob.ID            // what a dry run would send
@@ -106,7 +107,7 @@ func (m *mover) list(ids []blob.ID, id blob.ID) []blob.ID {
 // send puts the blobs that the target lacks.
 func (m *mover) send(ctx context.Context, ids []blob.ID) error {
 	for batch := range slices.Chunk(ids, hasBatch) {
-		has, err := m.to.Blobs.Has(ctx, batch...)
+		has, err := m.has(ctx, batch)
 		if err != nil {
 			return err
 		}
@@ -129,6 +130,34 @@ func (m *mover) send(ctx context.Context, ids []blob.ID) error {
 		m.progress()
 	}
 	return nil
+}
+
+// lookFor asks which blobs the target has, for the calls of send that follow.
+func (m *mover) lookFor(ctx context.Context, ids []blob.ID) error {
+	m.known = make(map[blob.ID]bool, len(ids))
+	for batch := range slices.Chunk(ids, hasBatch) {
+		has, err := m.to.Blobs.Has(ctx, batch...)
+		if err != nil {
+			return err
+		}
+		for i, id := range batch {
+			m.known[id] = has[i]
+		}
+	}
+	return nil
+}
+
+// has reports which blobs the target has.
+func (m *mover) has(ctx context.Context, ids []blob.ID) ([]bool, error) {
+	has := make([]bool, len(ids))
+	for i, id := range ids {
+		known, ok := m.known[id]
+		if !ok {
+			return m.to.Blobs.Has(ctx, ids...)
+		}
+		has[i] = known
+	}
+	return has, nil
 }
 
 // copy puts blobs, many at once.

@@ -43,28 +43,63 @@ func (m *mover) lookAtSaves(ctx context.Context, p plan) ([]save, error) {
 	return saves, nil
 }
 
-// saves adds the saves that the target lacks, each with its own commit: an
+// How many saves, and how many of their blobs, are added by one commit: many small saves
+// take as long as a few large ones.
+const (
+	groupSaves = 48
+	groupBlobs = 256
+)
+
+// saves adds the saves that the target lacks, a few with each commit: an
 // interrupted transfer leaves the target at an earlier complete save, and is resumed
 // from there.
 func (m *mover) saves(ctx context.Context, here, there *history, p plan, saves []save, moved *Moved) error {
 	w := &writer{m: m, there: service(m.to).Receive(there, m.commit), numbers: p.numbers}
+	for from, to := range w.numbers {
+		w.shifted = w.shifted || from != to
+	}
 	if there.Conversation == nil {
 		if err := w.create(ctx, here); err != nil {
 			return err
 		}
 	}
+	for len(saves) > 0 {
+		n, blobs := 1, len(saves[0].ids)
+		for n < min(len(saves), groupSaves) && blobs+len(saves[n].ids) <= groupBlobs {
+			blobs += len(saves[n].ids)
+			n++
+		}
+		if err := m.some(ctx, w, saves[:n], moved); err != nil {
+			return err
+		}
+		saves = saves[n:]
+	}
+	return nil
+}
+
+// some adds saves with one commit.
+func (m *mover) some(ctx context.Context, w *writer, saves []save, moved *Moved) error {
+	name := func(s save, err error) error { return fmt.Errorf("save %d: %w", s.rec.GetSeq(), err) }
+	var ids []blob.ID
+	for _, s := range saves {
+		ids = append(ids, s.ids...)
+	}
+	if err := m.lookFor(ctx, ids); err != nil {
+		return name(saves[0], err)
+	}
 	for _, s := range saves {
 		m.root = s.root
-		err := m.send(ctx, s.ids)
-		if m.before = s.root; err == nil {
-			err = w.add(ctx, s.rec, moved.Status, s.ids)
+		if err := m.send(ctx, s.ids); err != nil {
+			return name(s, err)
 		}
-		if err != nil {
-			return fmt.Errorf("save %d: %w", s.rec.GetSeq(), err)
-		}
-		moved.Saves++
-		m.progress()
+		m.before = s.root
 	}
+	m.known = nil
+	if err := w.add(ctx, saves, moved.Status); err != nil {
+		return name(saves[0], err)
+	}
+	moved.Saves += len(saves)
+	m.progress()
 	return nil
 }
 
@@ -109,30 +144,29 @@ func (w *writer) create(ctx context.Context, here *history) error {
 	return w.there.Create(ctx, here.Conversation)
 }
 
-// add commits one save.
-func (w *writer) add(ctx context.Context, s *stetv1.SaveRecord, status Status, refs []blob.ID) error {
+// add commits saves.
+func (w *writer) add(ctx context.Context, saves []save, status Status) error {
 	if w.m.opts.DryRun {
 		return nil
 	}
-	next, err := w.renumber(s, status)
-	if err != nil {
-		return err
+	next := make([]conversation.Received, len(saves))
+	head := w.there.Have().Head()
+	for i, s := range saves {
+		rec, err := w.renumber(s.rec, head, status)
+		if err != nil {
+			return err
+		}
+		next[i] = conversation.Received{Save: rec, Refs: s.ids}
+		w.numbers[s.rec.GetSeq()], head = rec.GetSeq(), rec
 	}
-	if err := w.there.Append(ctx, next, refs); err != nil {
-		return err
-	}
-	w.numbers[s.GetSeq()] = next.GetSeq()
-	return nil
+	return w.there.AppendAll(ctx, next)
 }
 
-// renumber assigns a save its place in the target's history. While the numbers of
+// renumber assigns a save its place in the target's history, after head. While the numbers of
 // both sides agree they are kept, even if the policy of the source has removed some.
-func (w *writer) renumber(s *stetv1.SaveRecord, status Status) (*stetv1.SaveRecord, error) {
+func (w *writer) renumber(s, head *stetv1.SaveRecord, status Status) (*stetv1.SaveRecord, error) {
 	next := proto.CloneOf(s)
-	last := w.there.Have().Head().GetSeq()
-	for from, to := range w.numbers {
-		w.shifted = w.shifted || from != to
-	}
+	last := head.GetSeq()
 	if !w.shifted && status != Forced && s.GetSeq() > last {
 		return next, nil
 	}
@@ -146,7 +180,7 @@ func (w *writer) renumber(s *stetv1.SaveRecord, status Status) (*stetv1.SaveReco
 	switch {
 	case next.Branch != "":
 	case next.Parent == last:
-		next.Branch = w.there.Have().Head().GetBranch()
+		next.Branch = head.GetBranch()
 	default:
 		next.Branch = fmt.Sprintf("after-%d", next.Parent)
 	}
