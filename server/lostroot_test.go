@@ -22,6 +22,7 @@ import (
 	"github.com/stet-dev/stet/gen/aiserver/v1/aiserverv1connect"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/gen/stet/v1/stetv1connect"
+	"github.com/stet-dev/stet/internal/attempt"
 	"github.com/stet-dev/stet/kv/memkv"
 	"github.com/stet-dev/stet/server"
 	"github.com/stet-dev/stet/transfer"
@@ -55,6 +56,7 @@ func newLostBench(t *testing.T) *lostBench {
 	b.root = call(t, b.c.Conversations().Save, saveOf(b.id, "m1", conv.GetEpoch())).GetSave().GetRoot()
 	call(t, b.c.Checkpoints().Create, &stetv1.CreateCheckpointRequest{Workspace: b.dir, Conversation: b.id, Turn: 1, Side: checkpoint.After})
 	b.addAgent(t)
+	b.addAttempt(t, db)
 	gen, err := db.Engine().Blobs().Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -85,6 +87,23 @@ func (b *lostBench) addAgent(t *testing.T) {
 	}
 	var err error
 	if b.state, _, err = agents.SaveState(t.Context(), "a1", &aiserverv1.CloudAgentState{BaseBranch: proto.String("main")}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// addAttempt adds an attempt whose words are those of the conversation.
+func (b *lostBench) addAttempt(t *testing.T, db *stet.DB) {
+	t.Helper()
+	from, err := db.Checkpoints().Resolve(t.Context(), checkpoint.WorkspaceID(b.dir), "", "c1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep := attempt.Keeper{Checkpoints: db.Checkpoints(), Conversations: db.Conversations()}
+	run, err := attempt.Begin(t.Context(), keep, attempt.Plan{Try: "abc", Number: 1, Base: from, Workspace: b.dir, Command: "agent"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run.End(t.Context(), attempt.Result{Tree: from.Tree, Words: b.id}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -172,10 +191,12 @@ func (b *lostBench) needsNoState() map[string]func(context.Context) error {
 		"Checkpoint/Files":      ask(checkpoints.Files, &stetv1.CheckpointFilesRequest{Workspace: b.dir, Ref: "c1"}),
 		"Checkpoint/File":       ask(checkpoints.File, &stetv1.CheckpointFileRequest{Workspace: b.dir, Ref: "c1", Path: "kept"}),
 		"Checkpoint/Diff":       ask(checkpoints.Diff, &stetv1.DiffRequest{Workspace: b.dir, From: "c1", To: "@"}),
+		"Checkpoint/Blame":      ask(checkpoints.Blame, &stetv1.BlameRequest{Workspace: b.dir, Ref: "c1", Path: "kept"}),
 		"Checkpoint/Pin":        ask(checkpoints.Pin, &stetv1.PinRequest{Workspace: b.dir, Name: "works", Ref: "c1"}),
 		"Checkpoint/ListPins":   ask(checkpoints.ListPins, &stetv1.ListPinsRequest{}),
 		"Checkpoint/Operations": ask(checkpoints.Operations, &stetv1.OperationsRequest{Workspace: b.dir}),
 		"Page/Overview":         ask(b.page.Overview, &stetv1.OverviewRequest{}),
+		"Page/Attempts":         ask(b.page.Attempts, &stetv1.AttemptsRequest{Try: "abc"}),
 		"Page/Timeline":         ask(b.page.Timeline, &stetv1.TimelineRequest{Conversation: b.id}),
 		"CloudAgent/Get":        ask(agents.Get, &stetv1.GetAgentRequest{Id: "a1"}),
 		"CloudAgent/List":       ask(agents.List, &stetv1.ListAgentsRequest{}),

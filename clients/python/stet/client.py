@@ -20,11 +20,11 @@ READS = frozenset(
     f"stet.v1.{service}/{method}"
     for service, methods in {
         "BlobService": "Get Has List",
-        "CheckpointService": "Get List Files File Diff Operations ListPins",
+        "CheckpointService": "Get List Files File Diff Blame Operations ListPins",
         "CloudAgentService": "Get List",
         "ConversationService": "Get List History Transcript Search Inspect",
         "DocumentService": "Get List Collections",
-        "PageService": "Overview Timeline Graph Storage",
+        "PageService": "Overview Timeline Graph Storage Attempts",
         "RowService": "Get Scan",
         "StoreService": "Info Stats",
         "ThreadService": "Get List Threads",
