@@ -139,9 +139,9 @@ func parseOpenSSH(data []byte) (ed25519.PrivateKey, error) {
 	if secret.ok && (string(cipher) != "none" || string(kdf) != "none") {
 		return nil, fmt.Errorf("%w: it has a passphrase; write a copy without one with 'ssh-keygen -p'", ErrBadKey)
 	}
-	same := secret.number() == secret.number()
+	check, again := secret.number(), secret.number()
 	name, public, key := secret.text(), secret.text(), secret.text()
-	if !secret.ok || !same || count != 1 {
+	if !secret.ok || check != again || count != 1 {
 		return nil, fmt.Errorf("%w: its bytes are damaged", ErrBadKey)
 	}
 	if string(name) != sshName || len(key) != ed25519.PrivateKeySize {
