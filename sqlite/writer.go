@@ -18,10 +18,8 @@ import (
 // watchers.
 const pollTime = 50 * time.Millisecond
 
-// logLimit is the number of log pages at which the log is copied into the database. Saves
-// change the same pages again and again, and each is copied once, so a longer log means
-// fewer copies. Up to 4,062 pages the library finds a page in the log with one look.
-const logLimit = 4000
+// logLimit is the number of log pages at which the log is copied into the database.
+const logLimit = 1000
 
 // request waits for the writer: for a batch, for a task that needs its own transaction,
 // or, with neither, for all earlier blobs.
