@@ -73,7 +73,7 @@ with several it is 0 if one of them succeeded, and 1 otherwise.`,
 			case flags.list:
 				return errors.New("--list takes no arguments")
 			case len(args) == 0:
-				return errors.New("the number of attempts is missing")
+				return errors.New("an argument is missing") // explainArgs names it
 			case len(args) == 1:
 				return errors.New("AGENT is missing")
 			}
