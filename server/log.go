@@ -16,7 +16,7 @@ func (o *Options) logged(next http.Handler) http.Handler {
 		c := &call{request: newRequestID()}
 		w.Header().Set(requestHeader, c.request)
 		r = r.WithContext(withCall(r.Context(), c))
-		if o.Logger == nil {
+		if o.Logger == nil || !o.Logger.Enabled(r.Context(), slog.LevelInfo) {
 			next.ServeHTTP(w, r)
 			return
 		}

@@ -329,6 +329,7 @@ func listenSafely(ctx context.Context, all settings, opts *server.Options) (net.
 	return config.Listen(ctx, "tcp", address)
 }
 
+// serveLogger returns the log of the server, which may discard everything.
 func (a *app) serveLogger(all settings) *slog.Logger {
 	switch all.text("serve.log") {
 	case "json":
@@ -336,7 +337,7 @@ func (a *app) serveLogger(all settings) *slog.Logger {
 	case "text":
 		return slog.New(slog.NewTextHandler(a.err, nil))
 	}
-	return nil
+	return slog.New(slog.DiscardHandler)
 }
 
 // list splits a setting at its commas.

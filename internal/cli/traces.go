@@ -46,9 +46,6 @@ func sendTraces(ctx context.Context, logger *slog.Logger) (stop func() error, er
 	if !wanted {
 		return func() error { return nil }, nil
 	}
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Error("telemetry", slog.Any("error", err)) }))
 	exporter, err := otlptracehttp.New(ctx) // reads the variables
 	if err != nil {
