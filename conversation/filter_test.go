@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -240,28 +241,28 @@ func TestFilteredListReadsOnlyWhatItSelects(t *testing.T) {
 	store := conversation.New(f.blobs, reads, nil)
 	for _, c := range []struct {
 		opts conversation.ListOptions
-		want int
+		want int64
 	}{
 		{conversation.ListOptions{Agent: "nobody"}, 1},
 		{conversation.ListOptions{Workspace: "/rare"}, 2},
 		{conversation.ListOptions{Workspace: "/a", Limit: 10}, 11},
 	} {
-		reads.n = 0
+		reads.n.Store(0)
 		must(store.List(t.Context(), &c.opts))
-		if reads.n > c.want {
-			t.Errorf("%+v: %d rows were read, want %d", c.opts, reads.n, c.want)
+		if n := reads.n.Load(); n > c.want {
+			t.Errorf("%+v: %d rows were read, want %d", c.opts, n, c.want)
 		}
 	}
 }
 
-// counting counts the rows that are read by their keys.
+// counting counts the rows that are read by their keys, several at once.
 type counting struct {
 	kv.Store
-	n int
+	n atomic.Int64
 }
 
 func (c *counting) Get(ctx context.Context, key string) (kv.Row, error) {
-	c.n++
+	c.n.Add(1)
 	return c.Store.Get(ctx, key)
 }
 
