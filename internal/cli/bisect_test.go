@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 func toolStep(call *agentv1.ToolCall) *agentv1.ConversationStep {
@@ -161,9 +161,7 @@ func TestBisectInterrupted(t *testing.T) {
 	write(t, filepath.Join(dir, "lib.txt"), "works\n")
 	turnWith(t, store, dir, func() { write(t, filepath.Join(dir, "lib.txt"), "broken\n") })
 	ready := filepath.Join(t.TempDir(), "ready")
-	if err := unix.Mkfifo(ready, 0o600); err != nil {
-		t.Skip(err)
-	}
+	testenv.Mkfifo(t, ready, 0o600)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		if f, err := os.Open(ready); err == nil { // until a command writes to it
