@@ -25,7 +25,7 @@ AGENTS := claude-code codex gemini opencode copilot qwen pi
 RACE := ./agenttools/... ./blob/... ./kv/... ./sqlite/... ./conversation/... ./upkeep/... ./workspace/... ./checkpoint/... ./internal/swapdir/... ./kvstream/... ./cloudagent/... ./internal/lane/... ./document/... ./stream/... ./subscription/... ./server/streams/... ./thread/... ./agentrun/... ./client/... ./access/... ./transfer/... ./postgres/... ./pack/...
 
 # Packages with code for each system, and those that are tested under Wine.
-SYSTEMS := ./internal/osfile ./internal/private ./internal/supervise ./internal/swapdir ./sqlite ./workspace ./checkpoint ./cmd/stet
+SYSTEMS := ./fault ./foreign/internal/settings ./internal/osfile ./internal/private ./internal/room ./internal/supervise ./internal/swapdir ./sqlite ./workspace ./checkpoint ./cmd/stet-hook
 WINDOWS := ./internal/osfile ./internal/swapdir ./workspace ./checkpoint ./sqlite ./keyring ./access ./pack ./conversation
 
 # Adapters for frameworks in Go are modules of their own, so that the library stays lean.
@@ -84,13 +84,15 @@ race:
 	$(SETUP) $(PARTS) $(MORE) compiler
 	if $(SETUP) --has compiler; then STET_FULL=1 RAPID_CHECKS=25 CGO_ENABLED=1 $(GOTEST) -race $(RACE); fi
 
-# Compiles everything, tests included, for macOS and Windows, and what differs between
-# systems for the others.
+# Compiles everything, tests included, for macOS and Windows, and the program for FreeBSD. The
+# code is the same for every processor, except where it talks to the system: that is compiled
+# for the other processors too. make release makes the program for all of them.
 cross:
-	GOOS=darwin GOARCH=arm64 go vet ./...
-	GOOS=windows GOARCH=amd64 go vet ./...
-	for target in linux/arm64 darwin/amd64 windows/arm64 freebsd/amd64 freebsd/arm64; do \
-		GOOS=$${target%/*} GOARCH=$${target#*/} go build $(SYSTEMS) || exit 1; done
+	$(LAZYGC) GOOS=darwin GOARCH=arm64 go vet ./...
+	$(LAZYGC) GOOS=windows GOARCH=amd64 go vet ./...
+	$(LAZYGC) GOOS=freebsd GOARCH=amd64 go build -o /dev/null ./cmd/stet
+	for target in linux/arm64 darwin/amd64 windows/arm64 freebsd/arm64; do \
+		$(LAZYGC) GOOS=$${target%/*} GOARCH=$${target#*/} go build $(SYSTEMS) || exit 1; done
 
 # Rewinds with the code that Windows has, which the tag portable brings to this system: kills
 # and faults included.
