@@ -21,8 +21,9 @@ MORE  := postgres18 grpcurl frameworks
 # The coding agents, at the versions that internal/tools/agents.sh names.
 AGENTS := claude-code codex gemini opencode copilot qwen pi
 
-# Packages in which goroutines share data are tested under the race detector.
-RACE := ./agenttools/... ./blob/... ./kv/... ./sqlite/... ./conversation/... ./upkeep/... ./workspace/... ./checkpoint/... ./internal/swapdir/... ./kvstream/... ./cloudagent/... ./internal/lane/... ./document/... ./stream/... ./subscription/... ./server/streams/... ./thread/... ./agentrun/... ./client/... ./access/... ./transfer/... ./postgres/... ./pack/...
+# Packages in which goroutines share data are tested under the race detector, those that take
+# longest first.
+RACE := ./checkpoint/... ./sqlite/... ./postgres/... ./conversation/... ./blob/... ./agenttools/... ./kv/... ./upkeep/... ./workspace/... ./internal/swapdir/... ./kvstream/... ./cloudagent/... ./internal/lane/... ./document/... ./stream/... ./subscription/... ./server/streams/... ./thread/... ./agentrun/... ./client/... ./access/... ./transfer/... ./pack/...
 
 # Packages with code for each system, and those that are tested under Wine.
 SYSTEMS := ./fault ./foreign/internal/settings ./internal/osfile ./internal/private ./internal/room ./internal/supervise ./internal/swapdir ./sqlite ./workspace ./checkpoint ./cmd/stet-hook
@@ -49,7 +50,9 @@ GOTEST := go test -toolexec '$(LAZYGC)' -vet=off -ldflags '-s -w' -timeout 30m
 # compile.
 COMPILE := go list -toolexec '$(LAZYGC)' -e -export -deps -f '' ./... >/dev/null 2>&1
 
-# Tests that take longest begin first, and the others fill in beside them.
+# Tests wait for disks and processes, so there are more at a time than there are cores. Those
+# that take longest begin first, and the others fill in beside them.
+MANY    := -p $$(($$(getconf _NPROCESSORS_ONLN) * 3))
 LONGEST := ./internal/cli ./internal/scenario ./web/e2e ./internal/suites ./postgres ./sqlite ./server ./checkpoint ./fleet
 
 .PHONY: all build run test check full race cross test-portable test-windows test-folding test-long test-agents test-suites release test-release image test-deploy bench bench-fleet growth lint generate clean
@@ -63,13 +66,12 @@ run: build
 	./stet --store $(CACHE)/run serve --demo
 
 # Setup mostly waits for downloads, so the packages are compiled beside it. The S3 server
-# comes after that: half of the packages that it is compiled from are ours too. Tests wait for
-# disks and processes, so there are three times as many at a time as there are cores, and tests
-# are compiled beside them. The last line names what this machine could not run. Properties
+# comes after that: half of the packages that it is compiled from are ours too. Tests are
+# compiled beside other tests. The last line names what this machine could not run. Properties
 # are tried ten times here, 25 times under the race detector, elsewhere a hundred times.
 test:
 	@$(SETUP) $(filter-out versitygw,$(PARTS)) & $(COMPILE); $(LAZYGC) $(SETUP) versitygw && wait $$!
-	@code=0; RAPID_CHECKS=10 $(GOTEST) -p $$(($$(getconf _NPROCESSORS_ONLN) * 3)) $(LONGEST) ./... || code=$$?; $(SETUP) --left-out $(PARTS); exit $$code
+	@code=0; RAPID_CHECKS=10 $(GOTEST) $(MANY) $(LONGEST) ./... || code=$$?; $(SETUP) --left-out $(PARTS); exit $$code
 
 check: lint cross full test-portable race
 	@$(SETUP) --left-out $(PARTS) $(MORE) compiler protoc
@@ -77,12 +79,12 @@ check: lint cross full test-portable race
 # Tests that have one size only were run by make test: Go knows their results.
 full:
 	$(SETUP) $(PARTS) $(MORE)
-	STET_FULL=1 $(GOTEST) ./...
+	STET_FULL=1 $(GOTEST) $(MANY) $(LONGEST) ./...
 	for m in $(ADAPTERS); do (cd $$m && $(GOTEST) ./...) || exit 1; done
 
 race:
 	$(SETUP) $(PARTS) $(MORE) compiler
-	if $(SETUP) --has compiler; then STET_FULL=1 RAPID_CHECKS=25 CGO_ENABLED=1 $(GOTEST) -race $(RACE); fi
+	if $(SETUP) --has compiler; then STET_FULL=1 RAPID_CHECKS=25 CGO_ENABLED=1 $(GOTEST) -race $(MANY) $(RACE); fi
 
 # Compiles everything, tests included, for macOS and Windows, and the program for FreeBSD. The
 # code is the same for every processor, except where it talks to the system: that is compiled
