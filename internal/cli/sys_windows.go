@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -28,11 +29,13 @@ func detach(cmd *exec.Cmd) {
 }
 
 // takeOver runs a program and ends this process with its exit code: no program can take the
-// place of another here. Interrupts of the console reach both, and the program answers them.
+// place of another here. Interrupts of the console reach both; the program answers them, and
+// this process waits for it.
 func takeOver(path string, args, env []string) error {
 	cmd := exec.Command(path)
 	cmd.Args, cmd.Env = args, env
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	if err := cmd.Start(); err != nil {
 		return err
 	}

@@ -181,5 +181,5 @@ func exitCode(cmd *exec.Cmd, err error) (int, error) {
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal()), nil
 	}
-	return cmd.ProcessState.ExitCode(), nil
+	return asShells(cmd.ProcessState), nil
 }

@@ -48,6 +48,7 @@ func (c *Command) RunGroup(ctx context.Context, limit time.Duration, observer Ob
 	if err := <-g.started; err != nil {
 		return 0, &StartError{ExitNotExecutable, err}
 	}
+	defer g.members.close()
 	quiet := context.WithoutCancel(ctx)
 	observer.Started(quiet, g.cmd.Process.Pid)
 	close(g.release)
@@ -69,12 +70,12 @@ func (c *Command) RunGroup(ctx context.Context, limit time.Duration, observer Ob
 		case <-over.C:
 			why = fmt.Errorf("%w: ended after %v", ErrTime, limit)
 		case <-kill.C:
-			signalGroup(g.cmd.Process, true)
+			g.members.end(true)
 			continue
 		}
 		done = nil
 		over.Stop()
-		signalGroup(g.cmd.Process, false)
+		g.members.end(false)
 		kill.Reset(grace)
 	}
 }
@@ -113,6 +114,7 @@ func (nobody) Beat(context.Context)            {}
 // group is a running command with the processes that it starts.
 type group struct {
 	cmd     *exec.Cmd
+	members members
 	started chan error
 	release chan struct{} // closed when the command may be waited for
 	ended   chan error
@@ -121,18 +123,17 @@ type group struct {
 // startGroup starts a command as the first process of a group.
 func startGroup(cmd *exec.Cmd) *group {
 	g := &group{cmd: cmd, started: make(chan error, 1), release: make(chan struct{}), ended: make(chan error, 1)}
-	cmd.SysProcAttr = ownGroup()
 	go func() {
 		// The kernel ends the command with the thread that started it.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := cmd.Start()
+		err := g.members.start(cmd)
 		g.started <- err
 		if err != nil {
 			return
 		}
 		<-g.release
-		g.ended <- waitGroup(cmd)
+		g.ended <- g.members.wait(cmd)
 	}()
 	return g
 }

@@ -13,11 +13,11 @@ func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// waitGroup waits for a command, and ends what it left of its group while no other process
-// can have its number.
-func waitGroup(cmd *exec.Cmd) error {
+// wait waits for a command, and ends what it left of its group while no other process can
+// have its number.
+func (m *members) wait(cmd *exec.Cmd) error {
 	for errors.Is(unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
 	}
-	signalGroup(cmd.Process, true)
+	m.end(true)
 	return cmd.Wait()
 }

@@ -10,9 +10,9 @@ import (
 // ownGroup starts a command as the first process of a group.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// waitGroup waits for a command and ends what it left of its group.
-func waitGroup(cmd *exec.Cmd) error {
+// wait waits for a command and ends what it left of its group.
+func (m *members) wait(cmd *exec.Cmd) error {
 	err := cmd.Wait()
-	signalGroup(cmd.Process, true)
+	m.end(true)
 	return err
 }

@@ -27,3 +27,6 @@ func start(cmd *exec.Cmd, _ bool) (*processes, error) {
 func (p *processes) signal(sig os.Signal) { _ = p.first.Signal(sig) } // it may have ended just now
 
 func (p *processes) close() {}
+
+// asShells returns the exit code of a command that no signal ended.
+func asShells(state *os.ProcessState) int { return state.ExitCode() }
