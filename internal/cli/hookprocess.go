@@ -2,10 +2,8 @@ package cli
 
 import (
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/foreign"
@@ -69,21 +67,20 @@ func keepProcess(session *spool.Spool, agent string, e foreign.Event) error {
 	return session.SetOpen(spool.OpenSession{Agent: agent, Session: e.Session, Workspace: e.Workspace, Process: processes[0]})
 }
 
+// shells are programs that run hooks for an agent and end with the hook.
+var shells = []string{"sh", "bash", "dash", "zsh", "ash", "ksh", "fish", "busybox", "cmd", "powershell", "pwsh", hookProgram}
+
 // agentPID is the nearest process above this one that is neither a shell nor the hook
-// client: agents run hooks in a shell that ends with the hook.
+// client, or 0 if there is none to be found: agents run hooks in a shell that ends with the
+// hook.
 func agentPID() int {
-	shells := []string{"sh", "bash", "dash", "zsh", "ash", "ksh", "fish", "busybox", hookProgram}
 	pid := os.Getppid()
 	for range 4 {
-		stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-		text := string(stat)
-		from, to := strings.IndexByte(text, '('), strings.LastIndexByte(text, ')')
-		if err != nil || from < 0 || to < from || !slices.Contains(shells, text[from+1:to]) {
+		name, above, err := processAbove(pid)
+		if err != nil || !slices.Contains(shells, name) {
 			break
 		}
-		rest := strings.Fields(text[to+1:])
-		above, err := strconv.Atoi(rest[1])
-		if err != nil || above <= 1 {
+		if above == 1 { // the agent is gone, or is the first process
 			break
 		}
 		pid = above

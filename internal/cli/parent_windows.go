@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"io/fs"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// processAbove returns the name of a process's program, without its ending, and the process
+// that started it, or 0 if that has ended.
+func processAbove(pid int) (name string, above int, err error) {
+	list, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
+	if err != nil {
+		return "", 0, err
+	}
+	defer windows.CloseHandle(list)
+	running := make(map[uint32]bool)
+	parent, found := uint32(0), false
+	entry := windows.ProcessEntry32{}
+	entry.Size = uint32(unsafe.Sizeof(entry))
+	for err = windows.Process32First(list, &entry); err == nil; err = windows.Process32Next(list, &entry) {
+		running[entry.ProcessID] = true
+		if entry.ProcessID == uint32(pid) {
+			name, parent, found = strings.TrimSuffix(strings.ToLower(windows.UTF16ToString(entry.ExeFile[:])), ".exe"), entry.ParentProcessID, true
+		}
+	}
+	switch {
+	case !found:
+		return "", 0, fs.ErrNotExist
+	case !running[parent]:
+		return name, 0, nil
+	}
+	return name, int(parent), nil
+}
