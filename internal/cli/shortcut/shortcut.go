@@ -120,7 +120,15 @@ func parse(args []string, getenv func(string) string) (hook, bool) {
 		store = storeOf(getenv)
 	}
 	h.dir = store + ".hooks"
-	return h, strings.HasPrefix(store, "/") && !strings.Contains(store, "..") && !strings.HasSuffix(store, "/")
+	return h, absolute(runtime.GOOS, store) && !strings.Contains(store, "..") && !strings.HasSuffix(store, "/") && !strings.HasSuffix(store, `\`)
+}
+
+// absolute reports whether a path begins at a root, which on Windows is that of a drive.
+func absolute(goos, path string) bool {
+	if goos == "windows" {
+		return len(path) > 2 && path[1] == ':' && (path[2] == '\\' || path[2] == '/')
+	}
+	return strings.HasPrefix(path, "/")
 }
 
 // storeOf returns the directory of the store if neither a file nor a variable could name
@@ -129,16 +137,22 @@ func storeOf(getenv func(string) string) string {
 	if store := getenv("STET_STORE"); store != "" {
 		return store
 	}
-	home := getenv("HOME")
 	config, data := getenv("XDG_CONFIG_HOME"), getenv("XDG_DATA_HOME")
-	if runtime.GOOS != "linux" || home == "" || getenv("STET_CONFIG") != "" {
+	usualConfig, usualData := getenv("HOME")+"/.config", getenv("HOME")+"/.local/share"
+	switch {
+	case runtime.GOOS == "windows" && getenv("LOCALAPPDATA") != "":
+		usualConfig, usualData = getenv("LOCALAPPDATA"), getenv("LOCALAPPDATA")
+	case runtime.GOOS != "linux" || getenv("HOME") == "":
+		return ""
+	}
+	if getenv("STET_CONFIG") != "" {
 		return ""
 	}
 	if config == "" {
-		config = home + "/.config"
+		config = usualConfig
 	}
 	if data == "" {
-		data = home + "/.local/share"
+		data = usualData
 	}
 	settings, err := os.ReadFile(config + "/stet/config.toml")
 	if err != nil && !os.IsNotExist(err) || strings.Contains(string(settings), "store") {

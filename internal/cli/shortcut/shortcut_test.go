@@ -140,3 +140,17 @@ func TestInputIsPassedOn(t *testing.T) {
 		t.Error("another input was replaced")
 	}
 }
+
+func TestAbsolute(t *testing.T) {
+	for _, c := range []struct {
+		goos, path string
+		want       bool
+	}{
+		{"linux", "/s", true}, {"linux", "s", false}, {"linux", `C:\s`, false},
+		{"windows", `C:\s`, true}, {"windows", "C:/s", true}, {"windows", "C:s", false}, {"windows", "/s", false}, {"windows", `\\host\s`, false}, {"windows", "", false},
+	} {
+		if got := absolute(c.goos, c.path); got != c.want {
+			t.Errorf("%s %q: %v", c.goos, c.path, got)
+		}
+	}
+}
