@@ -15,6 +15,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/blobtest/contract"
 	"github.com/stet-dev/stet/fleet"
+	"github.com/stet-dev/stet/internal/osfile"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/kvtest/kvcases"
 	"github.com/stet-dev/stet/sqlite"
@@ -127,6 +128,9 @@ func (d *doctor) examine(ctx context.Context, quick bool) error {
 	d.workspace()
 	d.agents(ctx)
 	d.space()
+	if where := networkText(osfile.Network(existing(d.dir))); where != "" {
+		d.report("network", where, nil)
+	}
 	if _, err := os.Stat(d.dir); errors.Is(err, fs.ErrNotExist) {
 		d.report("store", "none at "+d.dir+" yet; it is created at first use", nil)
 	} else {
@@ -184,6 +188,15 @@ func (d *doctor) space() {
 		err = fmt.Errorf("only %s left for the store", byteSize(free))
 	}
 	d.report("free space", byteSize(free), err)
+}
+
+// networkText says what a network file system means for a store, or nothing for a local one.
+func networkText(kind string) string {
+	if kind == "" {
+		return ""
+	}
+	return "the store is on " + kind + ": only one machine may use it at a time, and only as far as the server syncs and locks; " +
+		"several machines need 'stet serve' or a database"
 }
 
 func (d *doctor) permissions() {

@@ -19,3 +19,12 @@ func TestTraitsInWords(t *testing.T) {
 		}
 	}
 }
+
+func TestNetworksInWords(t *testing.T) {
+	if got := networkText(""); got != "" {
+		t.Errorf("a local store: %q", got)
+	}
+	if got := networkText("NFS"); !strings.Contains(got, "on NFS: only one machine") {
+		t.Errorf("NFS: %q", got)
+	}
+}
