@@ -263,9 +263,15 @@ func TestKilledAtEveryCall(t *testing.T) {
 	_, err := r.run(root)
 	must(t, err)
 	root.Close()
+	// Calls are slow under Wine: there each call is tried, but only with some of those that
+	// take it back.
+	stride := 1
+	if runtime.GOOS == "windows" && testenv.Quick() {
+		stride = 20
+	}
 	points := 0
 	for n := 1; n <= len(base.log); n++ {
-		for again := 1; ; again++ {
+		for again := 1 + n%stride; ; again += stride {
 			points++
 			if ended := killAt(t, n, again); ended {
 				break
@@ -273,8 +279,8 @@ func TestKilledAtEveryCall(t *testing.T) {
 		}
 	}
 	t.Logf("%d points", points)
-	if points < 500 {
-		t.Errorf("%d points, want at least 500", points)
+	if points < 500/stride {
+		t.Errorf("%d points, want at least %d", points, 500/stride)
 	}
 }
 
