@@ -27,7 +27,7 @@ RACE := ./checkpoint/... ./sqlite/... ./postgres/... ./conversation/... ./blob/.
 
 # Packages with code for each system, and those that are tested under Wine.
 SYSTEMS := ./fault ./foreign/internal/settings ./internal/osfile ./internal/private ./internal/room ./internal/supervise ./internal/swapdir ./sqlite ./workspace ./checkpoint ./cmd/stet-hook
-WINDOWS := ./internal/osfile ./internal/swapdir ./workspace ./checkpoint ./sqlite ./keyring ./access ./pack ./conversation
+WINDOWS := ./internal/osfile ./internal/supervise ./internal/swapdir ./workspace ./checkpoint ./sqlite ./keyring ./access ./pack ./conversation
 
 # Adapters for frameworks in Go are modules of their own, so that the library stays lean.
 ADAPTERS := adapters/eino adapters/gocloud
@@ -106,18 +106,19 @@ test-portable:
 # needs root.
 test-windows:
 	internal/tools/wine.sh
-	GOOS=windows go build -trimpath -o $(CACHE)/stet.exe ./cmd/stet
-	STET_PROGRAM=$(CACHE)/stet.exe STET_PROGRAM_WITH=$(CURDIR)/internal/tools/wine.sh STET_PROGRAM_SHELL="cmd /c" \
-		go test -vet=off -count=1 -v ./internal/smoke
-	GOOS=windows $(GOTEST) -count=1 -exec $(CURDIR)/internal/tools/wine.sh $(WINDOWS)
+	mkdir -p $(CACHE)/windows
+	GOOS=windows go build -trimpath -tags $(TAGS) -o $(CACHE)/windows/ ./cmd/stet ./cmd/stet-hook
+	STET_PROGRAM=$(CACHE)/windows/stet.exe STET_PROGRAM_WITH=$(CURDIR)/internal/tools/wine.sh STET_PROGRAM_SHELL="cmd /c" STET_PROGRAM_ROOT=Z: \
+		internal/tools/wine.sh --during go test -vet=off -count=1 -v ./internal/smoke
+	GOOS=windows internal/tools/wine.sh --during $(GOTEST) -count=1 -exec $(CURDIR)/internal/tools/wine.sh $(WINDOWS)
 
 # Runs what depends on names on exFAT, where README and Readme are one; it needs root, FUSE
 # and a loop device. Both back ends are tried.
-FOLDING := TestRenamesOfCaseOnly|TestFailedRenamesOfCaseOnly|TestPathsAsTheyAreSpelled|TestNamesThatAreOne|TestWhatAFileSystemCannotHave|TestTraitsOfAFoldingFileSystem|TestProgram
+FOLDING := TestRenamesOfCaseOnly|TestFailedRenamesOfCaseOnly|TestPathsAsTheyAreSpelled|TestNamesThatAreOne|TestWhatAFileSystemCannotHave|TestTraitsOfAFoldingFileSystem|TestProgram.*
 test-folding:
-	go build -trimpath -o $(CACHE)/stet-folding ./cmd/stet
-	STET_PROGRAM=$(CACHE)/stet-folding internal/tools/folding.sh $(GOTEST) -count=1 -v -run '^($(FOLDING))$$' ./workspace ./checkpoint ./internal/smoke
-	internal/tools/folding.sh $(GOTEST) -count=1 -tags portable -run '^($(FOLDING))$$' ./checkpoint
+	for tags in $(TAGS) $(TAGS),portable; do mkdir -p $(CACHE)/folding/$$tags && \
+		go build -trimpath -tags $$tags -o $(CACHE)/folding/$$tags/ ./cmd/stet ./cmd/stet-hook && \
+		STET_PROGRAM=$(CACHE)/folding/$$tags/stet internal/tools/folding.sh $(GOTEST) -count=1 -v -tags $$tags -run '^($(FOLDING))$$' ./workspace ./checkpoint ./internal/smoke || exit 1; done
 
 test-long:
 	$(SETUP) $(PARTS) $(MORE) rclone

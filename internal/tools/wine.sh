@@ -4,6 +4,7 @@
 #
 #   internal/tools/wine.sh                  brings it, to .cache/wine
 #   internal/tools/wine.sh PROGRAM ARG…     runs a program in the current directory
+#   internal/tools/wine.sh --during CMD…    runs a command of this system while Wine is up
 #
 # It needs root, debootstrap and the machine's Debian mirror. Programs see the project, the
 # temporary directory and Go's caches under their own paths.
@@ -33,9 +34,11 @@ bring() {
 	touch "$root/ready"
 }
 
-# inside runs a command in the root. Mounts are its own, and go with it.
+# inside runs a command in the root. Mounts are its own, and go with it. With exec=exec it
+# takes the place of this script, so that signals reach it.
+exec=
 inside() {
-	env -u TMPDIR unshare -m sh -eu -c '
+	$exec env -u TMPDIR unshare -m sh -eu -c '
 		root=$1 top=$2 here=$3; shift 3
 		mount --make-rprivate /
 		mount -t proc proc "$root/proc" 2>/dev/null || mount --bind /proc "$root/proc"
@@ -49,4 +52,18 @@ if [ $# = 0 ]; then
 	bring
 	exit 0
 fi
+# Wine's services start with the first program, whose pipes they hold, and end with the last
+# one: a program that waits for input keeps them for all that the command starts.
+if [ "$1" = --during ]; then
+	shift
+	dir=$(mktemp -d)
+	trap 'exec 9>&-; rm -rf "$dir"; wait' EXIT
+	mkfifo "$dir/in"
+	"$0" cmd /c "set /p x=" <"$dir/in" >/dev/null 2>&1 &
+	exec 9>"$dir/in"
+	code=0
+	"$@" 9>&- || code=$?
+	exit $code
+fi
+exec=exec
 inside env WINEDEBUG="${WINEDEBUG:--all}" WINEPREFIX="${STET_WINEPREFIX:-/root/wine}" wine "$@"
