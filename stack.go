@@ -32,6 +32,8 @@ type Backend struct {
 	// Rewriter replaces the stored bytes of blobs, for compressing later and sealing
 	// with another key; nil if not supported.
 	Rewriter blob.Rewriter
+	// Inline, if set, reads small blobs as Rewriter.Kept does: see pack.Driver.
+	Inline func(ctx context.Context, id blob.ID) (one blob.Blob, inline bool, err error)
 	// Arrivals finds blobs that were stored uncompressed; without it and Rewriter,
 	// blobs are compressed when they are put.
 	Arrivals blob.Arrivals
@@ -53,7 +55,7 @@ type Backend struct {
 func (b Backend) packed() pack.Driver {
 	return pack.Driver{
 		Blobs: b.Blobs, Rows: b.Rows, Objects: b.Objects,
-		Lister: b.Inventory, Rewriter: b.Rewriter, Unfinished: b.Unfinished,
+		Lister: b.Inventory, Rewriter: b.Rewriter, Inline: b.Inline, Unfinished: b.Unfinished,
 	}
 }
 

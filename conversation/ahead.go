@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
 )
 
@@ -44,10 +45,20 @@ func (a *ahead) read() {
 		a.infos[0], a.errs[0] = a.s.Get(a.ctx, keyspace.Last(a.keys[0]))
 	} else {
 		var work sync.WaitGroup
+		recs, saves, saveErrs := make([]*stetv1.ConversationRecord, n), make([]Save, n), make([]error, n)
 		for i, key := range a.keys[:n] {
-			work.Go(func() { a.infos[i], a.errs[i] = a.s.Get(a.ctx, keyspace.Last(key)) })
+			work.Go(func() { recs[i], _, a.errs[i] = a.s.record(a.ctx, keyspace.Last(key)) })
+			work.Go(func() { saves[i], saveErrs[i] = a.s.lastSave(a.ctx, keyspace.Last(key)) })
 		}
 		work.Wait()
+		for i, rec := range recs {
+			if a.errs[i] == nil {
+				a.errs[i] = saveErrs[i]
+			}
+			if a.errs[i] == nil {
+				a.infos[i] = infoOf(rec, saves[i])
+			}
+		}
 	}
 	a.keys = a.keys[n:]
 }

@@ -35,11 +35,11 @@ func (w *words) prepare(ctx context.Context, db *postgres.DB) {
 }
 
 // beside removes what leaves the store from the index, in the same transaction.
-func (w *words) beside(tenant string, b *kv.Batch, condition string) (out []postgres.Statement) {
+func (w *words) beside(tenant string, batches []*kv.Batch, condition string) (out []postgres.Statement) {
 	if !w.there.Load() {
 		return nil
 	}
-	for _, s := range pgsearch.Beside(tenant, b, condition, searchOptions) {
+	for _, s := range pgsearch.Beside(tenant, batches, condition, searchOptions) {
 		out = append(out, postgres.Statement(s))
 	}
 	return out

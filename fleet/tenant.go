@@ -78,7 +78,7 @@ func (f *Fleet) openTenant(ctx context.Context, name string, node bool, then fun
 	if opts.MeterProvider == nil {
 		opts.MeterProvider = otelmeter.Global()
 	}
-	backend := stet.Backend{Blobs: t.Blobs(), Rows: t.Rows(), Inventory: t.Blobs(), Rewriter: t.Blobs(), Stats: statsOf(t)}
+	backend := stet.Backend{Blobs: t.Blobs(), Rows: t.Rows(), Inventory: t.Blobs(), Rewriter: t.Blobs(), Inline: t.Blobs().Inline, Stats: statsOf(t)}
 	if f.bucket != nil {
 		prefix := objectPrefix(t.Name())
 		backend.Objects = &prefixed{inner: f.bucket, prefix: prefix}

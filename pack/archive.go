@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/fault"
@@ -28,12 +29,13 @@ type Contents struct {
 // contents; an error of gather ends the archiving. If Archive fails with ErrArchived,
 // ErrEmpty or ErrChanged, the conversation is unchanged.
 func (s *Store) Archive(ctx context.Context, id string, gather func(context.Context) (Contents, error)) (Info, error) {
-	note, err := s.announce(ctx, id)
-	if err != nil {
+	if err := s.announce(ctx, id); err != nil {
 		return Info{}, fmt.Errorf("archive %s: %w", id, err)
 	}
-	w := &writer{s: s, prefix: s.newPrefix()}
-	e, err := s.archive(ctx, note, w, gather)
+	ctx, read := s.taking(ctx)
+	defer read.end()
+	w := &writer{s: s, prefix: s.newPrefix(), taken: read}
+	note, e, err := s.archive(ctx, id, w, gather)
 	if err == nil {
 		s.remember(e)
 		return e.info(), nil
@@ -45,7 +47,9 @@ func (s *Store) Archive(ctx context.Context, id string, gather func(context.Cont
 	}
 	clean := context.WithoutCancel(ctx)
 	_ = s.objects.RemoveObjects(clean, w.keys()...) // Sweep finds what is left
-	_ = s.rows.Commit(clean, &kv.Batch{Expect: []kv.Expect{{Key: note.key(), Version: note.version}}, Delete: []string{note.key()}})
+	if note != nil {                                // otherwise the next archiving replaces it
+		_ = s.rows.Commit(clean, &kv.Batch{Expect: []kv.Expect{{Key: note.key(), Version: note.version}}, Delete: []string{note.key()}})
+	}
 	return Info{}, fmt.Errorf("archive %s: %w", id, err)
 }
 
@@ -55,61 +59,109 @@ var errUnknown = fault.New(fault.Uncertain, "the outcome of the commit is unknow
 // announce writes the note that an archiving is running. From then on, a writer that
 // changes the conversation removes the note. An existing note is from a process that
 // died, or that will notice at its end that it was too slow.
-func (s *Store) announce(ctx context.Context, id string) (*entry, error) {
-	old, err := s.note(ctx, id)
-	if err != nil {
-		return nil, err
-	}
+func (s *Store) announce(ctx context.Context, id string) error {
 	note := &entry{id: id, state: archiving, time: s.opts.Now()}
 	expect := kv.Expect{Key: note.key()}
-	if old != nil {
-		if old.state == archived {
-			return nil, ErrArchived
+	for range 2 { // most have none
+		err := s.rows.Commit(ctx, &kv.Batch{Expect: []kv.Expect{expect}, Set: []kv.Set{{Key: note.key(), Value: note.encode()}}})
+		if !errors.Is(err, kv.ErrConflict) {
+			return err
+		}
+		old, readErr := s.note(ctx, id)
+		switch {
+		case readErr != nil:
+			return readErr
+		case old == nil || expect.Version != 0:
+			return fmt.Errorf("%w: %w", ErrChanged, err)
+		case old.state == archived:
+			return ErrArchived
 		}
 		expect.Version = old.version
 	}
-	err = s.rows.Commit(ctx, &kv.Batch{Expect: []kv.Expect{expect}, Set: []kv.Set{{Key: note.key(), Value: note.encode()}}})
-	if errors.Is(err, kv.ErrConflict) {
-		return nil, fmt.Errorf("%w: %w", ErrChanged, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	now, err := s.note(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	if now == nil || now.state != archiving {
-		return nil, ErrChanged
-	}
-	return now, nil
+	return ErrChanged
 }
 
-func (s *Store) archive(ctx context.Context, note *entry, w *writer, gather func(context.Context) (Contents, error)) (*entry, error) {
-	in, err := gather(ctx)
+// begun is what an archiving reads before the contents: its note, and the record and the
+// head of the conversation, each of which may be absent. A save that relies on the record
+// alone changes the head, so rows that were read after this head, and with it, are of one
+// moment.
+type begun struct {
+	note         *entry
+	record, head kv.Row // without a key if absent
+}
+
+func (s *Store) begun(ctx context.Context, id string) (b begun, err error) {
+	var work sync.WaitGroup
+	var errs [3]error
+	work.Go(func() { b.note, errs[0] = s.note(ctx, id) })
+	work.Go(func() { b.record, errs[1] = s.rowOrNone(ctx, keyspace.Conversation(id)) })
+	work.Go(func() { b.head, errs[2] = s.rowOrNone(ctx, keyspace.Head(id)) })
+	work.Wait()
+	if err := errors.Join(errs[:]...); err != nil {
+		return b, err
+	}
+	if b.note == nil || b.note.state != archiving {
+		b.note = nil
+		return b, ErrChanged
+	}
+	return b, nil
+}
+
+func (s *Store) rowOrNone(ctx context.Context, key string) (kv.Row, error) {
+	row, err := s.rows.Get(ctx, key)
+	if errors.Is(err, kv.ErrNotFound) {
+		return kv.Row{}, nil
+	}
+	return row, err
+}
+
+// sameHead fails if the head has changed since.
+func (b begun) sameHead(id string, rows []kv.Row) error {
+	now := uint64(0)
+	for _, row := range rows {
+		if row.Key == keyspace.Head(id) {
+			now = row.Version
+		}
+	}
+	if now != b.head.Version {
+		return fmt.Errorf("%w: it was saved", ErrChanged)
+	}
+	return nil
+}
+
+func (s *Store) archive(ctx context.Context, id string, w *writer, gather func(context.Context) (Contents, error)) (note, e *entry, err error) {
+	from, err := s.begun(ctx, id)
+	note = from.note
+	var in Contents
+	if err == nil {
+		in, err = gather(ctx)
+	}
+	if err == nil {
+		err = checkContents(id, in.Rows)
+	}
+	if err == nil {
+		err = from.sameHead(id, in.Rows)
+	}
 	if err != nil {
-		return nil, err
+		return note, nil, err
 	}
-	if err := checkContents(note.id, in.Rows); err != nil {
-		return nil, err
-	}
-	blobs, err := s.describe(ctx, in.Blobs)
+	blobs, err := s.describe(ctx, in.Blobs, w.taken)
 	if err != nil {
-		return nil, err
+		return note, nil, err
 	}
-	e := &entry{id: note.id, state: archived, time: s.opts.Now(), rows: uint64(len(in.Rows)), blobs: uint64(len(blobs))}
+	e = &entry{id: id, state: archived, time: s.opts.Now(), rows: uint64(len(in.Rows)), blobs: uint64(len(blobs))}
 	if e.objects, err = w.write(ctx, in.Rows, blobs); err != nil {
-		return nil, err
+		return note, nil, err
 	}
 	if err := s.verifyWritten(ctx, e, w); err != nil {
-		return nil, err
+		return note, nil, err
 	}
 	names := make([]blob.ID, len(blobs))
 	for i, b := range blobs {
 		names[i] = b.ID
 	}
 	e.filter = newFilter(names)
-	return e, s.exchange(ctx, note, e, in.Rows, names)
+	return note, e, s.exchange(ctx, from, e, in.Rows, names)
 }
 
 // checkContents rejects rows that could not be found in a pack.
@@ -137,7 +189,7 @@ func checkContents(id string, rows []kv.Row) error {
 func (s *Store) verifyWritten(ctx context.Context, e *entry, w *writer) error {
 	rows, blobs := e.rows, e.blobs
 	for i, o := range e.objects {
-		x, err := s.readIndex(ctx, o)
+		x, err := s.readIndex(ctx, o, s.readRange)
 		if err != nil {
 			return fmt.Errorf("verify packs: %w", err)
 		}
@@ -155,11 +207,9 @@ func (s *Store) verifyWritten(ctx context.Context, e *entry, w *writer) error {
 // exchange replaces the rows by the row of the catalog in one commit. The commit also
 // refers to the blobs: a running collector then leaves them to the next one, and
 // readers on other nodes that have just read the rows find them.
-func (s *Store) exchange(ctx context.Context, note, e *entry, rows []kv.Row, blobs []blob.ID) error {
-	b := &kv.Batch{Expect: []kv.Expect{{Key: note.key(), Version: note.version}}, Refs: blobs}
-	if err := s.shut(ctx, e.id, rows, b); err != nil {
-		return err
-	}
+func (s *Store) exchange(ctx context.Context, from begun, e *entry, rows []kv.Row, blobs []blob.ID) error {
+	b := &kv.Batch{Expect: []kv.Expect{{Key: from.note.key(), Version: from.note.version}}, Refs: blobs}
+	from.shut(e.id, b)
 	saves := keyspace.Saves(e.id)
 	for i, row := range rows {
 		b.Expect = append(b.Expect, kv.Expect{Key: row.Key, Version: row.Version})
@@ -178,38 +228,26 @@ func (s *Store) exchange(ctx context.Context, note, e *entry, rows []kv.Row, blo
 	var missing *kv.MissingBlobsError
 	switch {
 	case err == nil:
+		// Its version is known to whoever reads it next; until then it counts as outdated.
+		return nil
 	case errors.Is(err, kv.ErrConflict):
 		return fmt.Errorf("%w: %w", ErrChanged, err)
 	case errors.As(err, &missing) || errors.Is(err, kv.ErrInvalidKey) || errors.Is(err, kv.ErrInvalidBatch) || errors.Is(err, kv.ErrTooLarge):
 		return err
-	default:
-		return s.outcome(ctx, e, err)
 	}
-	now, err := s.note(ctx, e.id)
-	if err != nil || now == nil {
-		return nil // it happened; later changes are by others
-	}
-	e.version = now.version
-	return nil
+	return s.outcome(ctx, e, err)
 }
 
 // shut makes an archiving visible to writers that rely on the record of the
 // conversation: it rewrites the record unchanged. See commit.implied.
-func (s *Store) shut(ctx context.Context, id string, rows []kv.Row, b *kv.Batch) error {
-	head := keyspace.Head(id)
-	if !slices.ContainsFunc(rows, func(row kv.Row) bool { return row.Key == head }) {
-		b.Expect = append(b.Expect, kv.Expect{Key: head})
+func (b begun) shut(id string, batch *kv.Batch) {
+	if b.head.Version == 0 {
+		batch.Expect = append(batch.Expect, kv.Expect{Key: keyspace.Head(id)})
 	}
-	record, err := s.rows.Get(ctx, keyspace.Conversation(id))
-	if errors.Is(err, kv.ErrNotFound) {
-		return nil
+	if b.record.Version != 0 {
+		batch.Expect = append(batch.Expect, kv.Expect{Key: b.record.Key, Version: b.record.Version})
+		batch.Set = append(batch.Set, kv.Set{Key: b.record.Key, Value: b.record.Value})
 	}
-	if err != nil {
-		return err
-	}
-	b.Expect = append(b.Expect, kv.Expect{Key: record.Key, Version: record.Version})
-	b.Set = append(b.Set, kv.Set{Key: record.Key, Value: record.Value})
-	return nil
 }
 
 // outcome determines the outcome of a commit whose error leaves it open.

@@ -24,8 +24,8 @@ const looks = 4
 
 // Get implements blob.Store.
 func (b *blobLayer) Get(ctx context.Context, id blob.ID) (data []byte, err error) {
-	err = b.either(ctx, id, func(in blob.Store) error {
-		data, err = in.Get(ctx, id)
+	err = b.either(ctx, id, func() error {
+		data, err = b.s.get(ctx, id)
 		return err
 	}, func(o object, at placedBlob) error {
 		data, err = b.s.read(ctx, o, at.extent)
@@ -36,8 +36,8 @@ func (b *blobLayer) Get(ctx context.Context, id blob.ID) (data []byte, err error
 
 // Open implements blob.Streamer.
 func (b *blobLayer) Open(ctx context.Context, id blob.ID) (r io.ReadCloser, err error) {
-	err = b.either(ctx, id, func(in blob.Store) error {
-		r, err = blob.Open(ctx, in, id)
+	err = b.either(ctx, id, func() error {
+		r, err = b.s.openBlob(ctx, id)
 		return err
 	}, func(o object, at placedBlob) error {
 		r, err = b.s.openRecord(ctx, o, at.extent)
@@ -47,9 +47,9 @@ func (b *blobLayer) Open(ctx context.Context, id blob.ID) (r io.ReadCloser, err 
 }
 
 // either reads a blob from the driver or, if it lacks the blob, from a pack.
-func (b *blobLayer) either(ctx context.Context, id blob.ID, driver func(blob.Store) error, pack func(object, placedBlob) error) error {
+func (b *blobLayer) either(ctx context.Context, id blob.ID, driver func() error, pack func(object, placedBlob) error) error {
 	for range looks {
-		err := driver(b.s.blobs)
+		err := driver()
 		if !errors.Is(err, blob.ErrNotFound) {
 			return err
 		}
@@ -75,7 +75,7 @@ func (b *blobLayer) either(ctx context.Context, id blob.ID, driver func(blob.Sto
 			return err
 		}
 	}
-	return driver(b.s.blobs)
+	return driver()
 }
 
 // Has implements blob.Store.

@@ -11,11 +11,10 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// describe returns the given blobs that are stored, and all their bases.
-func (s *Store) describe(ctx context.Context, names []blob.ID) ([]blob.Info, error) {
-	if err := s.blobs.Flush(ctx); err != nil {
-		return nil, fmt.Errorf("describe blobs: %w", err)
-	}
+// describe returns the given blobs that are stored, and all their bases. It does not look
+// for those that were read before.
+func (s *Store) describe(ctx context.Context, names []blob.ID, read *taken) ([]blob.Info, error) {
+	flushed := false
 	known := make(map[blob.ID]blob.Info)
 	asked := make(map[blob.ID]bool)
 	order := slices.Clone(names)
@@ -27,7 +26,22 @@ func (s *Store) describe(ctx context.Context, names []blob.ID) ([]blob.Info, err
 				fresh = append(fresh, name)
 			}
 		}
-		if err := s.lookUp(ctx, fresh, known); err != nil {
+		var unread []blob.ID
+		for _, name := range fresh {
+			if one, ok := read.get(name); ok {
+				known[name] = blob.Info{ID: name, Stored: int64(len(one.Data)), Base: one.Base}
+			} else {
+				unread = append(unread, name)
+			}
+		}
+		var err error
+		if len(unread) > 0 && !flushed {
+			flushed, err = true, s.blobs.Flush(ctx)
+		}
+		if err == nil {
+			err = s.lookUp(ctx, unread, known)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("describe blobs: %w", err)
 		}
 		next = nil

@@ -79,7 +79,11 @@ func (s *Store) contents(ctx context.Context, e *entry) (*contents, error) {
 	c = &contents{blobs: make(map[blob.ID]placedBlob)}
 	weight := int64(0)
 	for i, o := range e.objects {
-		x, err := s.readIndex(ctx, o)
+		read := s.readRange
+		if o.size <= wholeBytes { // what it holds will be read next
+			read = func(ctx context.Context, _ string, _, _ int64) ([]byte, error) { return s.block(ctx, o, 0) }
+		}
+		x, err := s.readIndex(ctx, o, read)
 		if err != nil {
 			return nil, fmt.Errorf("read index of the packs of %s: %w", e.id, err)
 		}
@@ -107,17 +111,27 @@ func (s *Store) keep(e *entry, c *contents, weight int64) {
 	s.loaded.Add(e.objects[0].key, c, weight)
 }
 
+// wholeBytes is the size up to which an object is read as a whole for its index: one
+// request takes longer than its bytes.
+const wholeBytes = 128 << 10
+
 // readIndex reads the head and the end of an object.
-func (s *Store) readIndex(ctx context.Context, o object) (*index, error) {
-	head, err := s.readRange(ctx, o.key, 0, int64(headSize))
+func (s *Store) readIndex(ctx context.Context, o object, read func(ctx context.Context, key string, offset, length int64) ([]byte, error)) (*index, error) {
+	first := int64(headSize)
+	if o.size <= wholeBytes {
+		first = o.size
+	}
+	head, err := read(ctx, o.key, 0, first)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkHead(head); err != nil {
+	if err := checkHead(head[:headSize]); err != nil {
 		return nil, fmt.Errorf("object %s: %w", o.key, err)
 	}
-	end, err := s.readRange(ctx, o.key, o.size-o.end, o.end)
-	if err != nil {
+	var end []byte
+	if first == o.size {
+		end = head[o.size-o.end:]
+	} else if end, err = read(ctx, o.key, o.size-o.end, o.end); err != nil {
 		return nil, err
 	}
 	x, err := parseEnd(end, o.size)

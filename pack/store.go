@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stet-dev/stet/blob"
@@ -78,6 +79,9 @@ type Driver struct {
 	// Rewriter is set where blobs may be replaced, and with it get another base: then a
 	// pack needs bytes and base of the same moment.
 	Rewriter blob.Rewriter
+	// Inline, if set, reads a durable blob as Rewriter.Kept does, but reports false for one
+	// whose content is not in the database itself: that may be too large to be held.
+	Inline func(ctx context.Context, id blob.ID) (one blob.Blob, inline bool, err error)
 	// Unfinished, if set, removes what writers that were killed left in the bucket below
 	// a prefix before a time.
 	Unfinished func(ctx context.Context, prefix string, before time.Time) (SweepResult, error)
@@ -91,6 +95,8 @@ type Store struct {
 	objects blob.Objects
 	driver  Driver
 	opts    Options
+
+	takenBytes atomic.Int64 // kept by all archivings; see maxTaken
 
 	mu     sync.Mutex // guards what follows
 	recent *lru.Cache[string, *entry]

@@ -100,7 +100,7 @@ func (s *Store) Verify(ctx context.Context, id string, data bool) error {
 func (s *Store) verify(ctx context.Context, e *entry, data bool) error {
 	s.drop(e) // read from the bucket, not from memory
 	for _, o := range e.objects {
-		x, err := s.readIndex(ctx, o)
+		x, err := s.readIndex(ctx, o, s.readRange)
 		if err != nil {
 			return err
 		}

@@ -30,7 +30,8 @@ func (s *Store) newPrefix() string {
 type writer struct {
 	s       *Store
 	prefix  string
-	begun   int // objects that may be in the bucket
+	taken   *taken // what was read before
+	begun   int    // objects that may be in the bucket
 	objects []object
 	indexes []*index
 
@@ -145,6 +146,9 @@ func (w *writer) blobs(ctx context.Context, infos []blob.Info) error {
 // read returns the bytes of a blob. It fails if the base has changed since the blob
 // was described, because the pack would lack the new one.
 func (w *writer) read(ctx context.Context, info blob.Info) ([]byte, error) {
+	if one, ok := w.taken.get(info.ID); ok {
+		return one.Data, nil
+	}
 	if w.s.driver.Rewriter == nil {
 		return w.s.blobs.Get(ctx, info.ID)
 	}

@@ -13,7 +13,7 @@ import (
 
 // Reads that wait at the same time share a round trip, as commits do: those that come
 // while others are on their way form the next flight, with one query for all rows, one
-// for all blobs and one for each short scan. A caller that reads much asks for it from
+// for all blobs and one for all short scans of a kind. A caller that reads much asks for it from
 // several goroutines. A lone read never waits for others.
 
 const (
@@ -24,16 +24,16 @@ const (
 	maxFlight = 256
 	// maxShared is the largest limit of a scan that shares a flight: longer ones are
 	// worth one of their own.
-	maxShared = 16
+	maxShared = 32
 )
 
 // question is a read that waits for its answer: of a row, of a blob or of a page.
 type question struct {
-	key  string  // a row, unless it is empty
-	id   blob.ID // a blob, unless it is zero
-	bare bool    // without the content of the blob
-	sql  string  // otherwise a scan
-	args []any
+	key  string   // a row, unless it is empty
+	id   blob.ID  // a blob, unless it is zero
+	bare bool     // without the content of the blob
+	in   kv.Range // otherwise a scan
+	kind scanKind
 
 	done chan struct{} // closed when what follows is known
 	err  error
@@ -134,6 +134,7 @@ func (f *flight) run() error {
 	defer cancel()
 	b, db := &pgx.Batch{}, f.t.db
 	rows, blobs, bare := make(map[string][]*question), make(map[blob.ID][]*question), make(map[blob.ID][]*question)
+	scans := make(map[scanKind][]*question)
 	var keys [][]byte
 	for _, q := range f.questions {
 		q.rows, q.blob = nil, nil
@@ -148,11 +149,11 @@ func (f *flight) run() error {
 		case !q.id.IsZero():
 			blobs[q.id] = append(blobs[q.id], q)
 		default:
-			b.Queue(db.sql(q.sql), q.args...).Query(func(found pgx.Rows) (err error) {
-				q.rows, err = collectRows(found)
-				return err
-			})
+			scans[q.kind] = append(scans[q.kind], q)
 		}
+	}
+	for kind, some := range scans {
+		f.queueScans(b, kind, some)
 	}
 	if len(keys) > 0 {
 		f.queue(b, sqlReadRow, sqlReadRows, keys).Query(func(found pgx.Rows) error {

@@ -323,16 +323,17 @@ func (g *group) pipeline(a attempt, generation int64, locked bool, held *bool) *
 }
 
 // beside returns the statements on tables of other packages.
-func (g *group) beside() (all []Statement) {
+func (g *group) beside() []Statement {
 	if g.t.db.opts.Beside == nil {
 		return nil
 	}
+	var batches []*kv.Batch
 	for _, r := range g.reqs {
 		if r.batch != nil {
-			all = append(all, g.t.db.opts.Beside(g.t.name, r.batch, g.t.db.sql(named))...)
+			batches = append(batches, r.batch)
 		}
 	}
-	return all
+	return g.t.db.opts.Beside(g.t.name, batches, g.t.db.sql(named))
 }
 
 // absent returns the keys of rows that must not exist.

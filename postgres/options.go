@@ -35,10 +35,10 @@ type Options struct {
 	// RetryFor is how long a commit is retried while the database cannot be reached,
 	// as during a failover; 0 means 30 seconds.
 	RetryFor time.Duration
-	// Beside, if set, returns statements that belong into the transaction of a batch, on
+	// Beside, if set, returns statements that belong into the transaction of batches, on
 	// tables of other packages. They must have an effect only while the condition holds,
 	// which refers to the first two arguments; their own arguments follow.
-	Beside func(tenant string, b *kv.Batch, condition string) []Statement
+	Beside func(tenant string, batches []*kv.Batch, condition string) []Statement
 	// PollInterval is how often watchers get a hint even if none was sent; 0 means
 	// one second.
 	PollInterval time.Duration

@@ -27,7 +27,7 @@ func hot(t *testing.T, tenant *Tenant) map[string]string {
 		all[fmt.Sprint("write one, ", kind)], all[fmt.Sprint("write many, ", kind)] = s.one, s.many
 	}
 	for i, name := range []string{"scan", "scan backwards"} {
-		all[name] = scanSQL[i][1][0]
+		all[name], all[name+", several"], all[name+", several keys"] = scanSQL[i][1][0], scansSQL[i][0], scansSQL[i][1]
 	}
 	stored := &record{id: blob.Sum([]byte("a")), base: blob.Sum([]byte("b")), data: []byte("a")}
 	for name, g := range map[string]*group{

@@ -70,6 +70,16 @@ func (b *Blobs) Kept(ctx context.Context, id blob.ID) (blob.Blob, error) {
 	return blob.Blob{ID: id, Data: p.data, Base: p.base, Given: true}, nil
 }
 
+// Inline is Kept for a blob whose content is in the database. It reports false for one in
+// the bucket, which may be too large to be held.
+func (b *Blobs) Inline(ctx context.Context, id blob.ID) (blob.Blob, bool, error) {
+	p, err := b.row(ctx, id)
+	if err != nil || p.object != "" {
+		return blob.Blob{}, false, err
+	}
+	return blob.Blob{ID: id, Data: p.data, Base: p.base, Given: true}, true, nil
+}
+
 // stage reads new content. Large content goes into an object that no row names yet.
 func (b *Blobs) stage(ctx context.Context, id blob.ID, r io.Reader, size int64) (*record, error) {
 	fresh := &record{id: id, size: size}

@@ -36,48 +36,44 @@ func (r *Rows) Get(ctx context.Context, key string) (kv.Row, error) {
 
 // Scan implements kv.Store.
 func (r *Rows) Scan(ctx context.Context, in kv.Range, opts kv.ScanOptions) iter.Seq2[kv.Row, error] {
-	return kv.Paged(in, opts, func(in kv.Range, limit int) ([]kv.Row, error) {
-		return r.page(ctx, in, opts, limit)
+	return kv.Paged(in, opts, func(part kv.Range, limit int) ([]kv.Row, error) {
+		if opts.Limit == 0 && part == in {
+			return r.firstPage(ctx, in, opts, limit)
+		}
+		return r.page(ctx, part, opts, limit)
 	})
 }
 
-var scanSQL = func() (sql [2][2][2]string) {
-	for reverse, order := range []string{"ASC", "DESC"} {
-		for bounded, where := range []string{"", " AND key < $4"} {
-			for keysOnly, columns := range []string{"key, version, value", "key, version, NULL::bytea"} {
-				sql[reverse][bounded][keysOnly] = "SELECT " + columns + " FROM @rows WHERE tenant = $1 AND key >= $2" + where +
-					" ORDER BY tenant " + order + ", key " + order + " LIMIT $3"
-			}
-		}
+// firstPage is page for the beginning of a scan without a limit. Most of those are of a
+// few rows, such as the saves of a conversation: these share a flight.
+func (r *Rows) firstPage(ctx context.Context, in kv.Range, opts kv.ScanOptions, limit int) ([]kv.Row, error) {
+	few, err := r.page(ctx, in, opts, min(limit, maxShared))
+	if err != nil || len(few) < maxShared || len(few) == limit {
+		return few, err
 	}
-	return sql
-}()
-
-func index(b bool) int {
-	if b {
-		return 1
+	if last := few[len(few)-1].Key; opts.Reverse {
+		in.End = last
+	} else {
+		in.Start = last + "\x00"
 	}
-	return 0
+	more, err := r.page(ctx, in, opts, limit-len(few))
+	return append(few, more...), err
 }
 
 func (r *Rows) page(ctx context.Context, in kv.Range, opts kv.ScanOptions, limit int) ([]kv.Row, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	args := []any{r.t.name, []byte(in.Start), limit}
-	if in.End != "" {
-		args = append(args, []byte(in.End))
-	}
-	sql := scanSQL[index(opts.Reverse)][index(in.End != "")][index(opts.KeysOnly)]
+	kind := scanKind{reverse: opts.Reverse, keysOnly: opts.KeysOnly, bounded: in.End != "", limit: limit}
 	db := r.t.db
 	if limit <= maxShared {
-		q := &question{sql: sql, args: args}
+		q := &question{in: in, kind: kind}
 		err := r.t.ask(ctx, q)
 		return q.rows, db.wrap(ctx, "scan rows", err)
 	}
 	var page []kv.Row
 	err := db.read(ctx, func() error {
-		rows, err := db.pool.Query(ctx, db.sql(sql), args...)
+		rows, err := db.pool.Query(ctx, db.sql(kind.sql()), kind.args(r.t.name, in)...)
 		if err != nil {
 			return err
 		}

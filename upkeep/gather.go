@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/stet-dev/stet/blob"
@@ -21,6 +23,8 @@ import (
 // maxArchived bounds the rows of one conversation that is archived: they are held in
 // memory.
 const maxArchived = 256 << 20
+
+var errTooManyRows = fmt.Errorf("%w: its rows take more than %d bytes", kv.ErrTooLarge, maxArchived)
 
 // gatherer finds what belongs to a conversation: its rows, as they are stored,
 // and the blobs that the collector keeps because of them.
@@ -54,30 +58,63 @@ func (s *Service) gather(ctx context.Context, id string, since time.Time) (pack.
 }
 
 // rowsOf collects the rows. Services say what belongs together, from what is not
-// archived; the rows themselves come from below the layer that seals values.
+// archived; the rows themselves come from below the layer that seals values. What does not
+// depend on each other is read at the same time: a database answers it in one round trip.
 func (g *gatherer) rowsOf(ctx context.Context) error {
-	var agents []string
-	info, err := conversation.New(g.stores.Blobs, g.stores.Live, nil).Get(ctx, g.id)
-	switch {
-	case err == nil:
+	var info conversation.Info
+	var own *owner
+	var infoErr, ownErr error
+	var work sync.WaitGroup
+	work.Go(func() { info, infoErr = conversation.New(g.stores.Blobs, g.stores.Live, nil).Get(ctx, g.id) })
+	work.Go(func() { own, ownErr = g.owner(ctx, g.id) })
+	listed := keyspace.ConversationCheckpoints(g.id)
+	found, err := g.read(ctx,
+		only(keyspace.Head(g.id)), keyspace.MessageHeads(g.id), keyspace.Saves(g.id), keyspace.JSONCheckpoints(g.id), keyspace.Execs(g.id), listed)
+	work.Wait()
+	known := infoErr == nil
+	if errors.Is(infoErr, conversation.ErrNotFound) {
+		infoErr = nil
+	}
+	if err := errors.Join(infoErr, ownErr, err); err != nil {
+		return err
+	}
+	if known {
 		if err := g.idle(info.Updated); err != nil {
 			return err
 		}
-		agents = append(agents, info.Agent)
-	case !errors.Is(err, conversation.ErrNotFound):
-		return err
 	}
-	for _, r := range []kv.Range{
-		only(keyspace.Head(g.id)), keyspace.MessageHeads(g.id), keyspace.Saves(g.id), keyspace.JSONCheckpoints(g.id), keyspace.Execs(g.id),
-	} {
-		if err := g.add(ctx, r); err != nil {
+	for _, rows := range found {
+		if err := g.take(rows); err != nil {
 			return err
 		}
 	}
-	if err := g.checkpoints(ctx); err != nil {
+	if err := g.checkpoints(ctx, found[len(found)-1]); err != nil {
 		return err
 	}
-	return g.agents(ctx, append(agents, g.id))
+	if known && info.Agent != g.id {
+		other, err := g.owner(ctx, info.Agent)
+		if err := errors.Join(err, g.agent(ctx, other)); err != nil {
+			return err
+		}
+	}
+	return g.agent(ctx, own)
+}
+
+// read returns the rows of ranges as they are stored.
+func (g *gatherer) read(ctx context.Context, ranges ...kv.Range) ([][]kv.Row, error) {
+	return beside(ranges, readsBeside, func(in kv.Range) (rows []kv.Row, err error) {
+		size := 0
+		for row, err := range g.stores.Bare.Scan(ctx, in, kv.ScanOptions{}) {
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, row)
+			if size += len(row.Key) + len(row.Value); size > maxArchived {
+				return nil, errTooManyRows
+			}
+		}
+		return rows, nil
+	})
 }
 
 // idle fails if something changed too late.
@@ -88,79 +125,83 @@ func (g *gatherer) idle(at time.Time) error {
 	return nil
 }
 
-// add takes the rows of a range as they are stored.
-func (g *gatherer) add(ctx context.Context, in kv.Range) error {
-	for row, err := range g.stores.Bare.Scan(ctx, in, kv.ScanOptions{}) {
-		if err != nil {
-			return err
-		}
+// take adds rows.
+func (g *gatherer) take(rows []kv.Row) error {
+	for _, row := range rows {
 		if g.seen[row.Key] {
 			continue
 		}
 		g.seen[row.Key] = true
 		g.rows = append(g.rows, row)
 		if g.bytes += len(row.Key) + len(row.Value); g.bytes > maxArchived {
-			return fmt.Errorf("%w: its rows take more than %d bytes", kv.ErrTooLarge, maxArchived)
+			return errTooManyRows
 		}
 	}
 	return nil
+}
+
+// add reads ranges and adds their rows.
+func (g *gatherer) add(ctx context.Context, ranges ...kv.Range) error {
+	found, err := g.read(ctx, ranges...)
+	for _, rows := range found {
+		if err == nil {
+			err = g.take(rows)
+		}
+	}
+	return err
 }
 
 // checkpoints takes those that were made in the conversation. One that is listed
 // with it and belongs to another stays where it is.
-func (g *gatherer) checkpoints(ctx context.Context) error {
-	before := len(g.rows)
-	if err := g.add(ctx, keyspace.ConversationCheckpoints(g.id)); err != nil {
+func (g *gatherer) checkpoints(ctx context.Context, listed []kv.Row) error {
+	service := checkpoint.New(g.stores.Blobs, g.stores.Live, nil)
+	ranges, err := beside(listed, readsBeside, func(row kv.Row) (kv.Range, error) {
+		rec, err := service.Get(ctx, keyspace.Last(row.Key))
+		if errors.Is(err, checkpoint.ErrNotFound) || err == nil && rec.Conversation != g.id {
+			return kv.Range{}, nil
+		}
+		return only(keyspace.Checkpoint(rec.ID)), errors.Join(err, g.idle(rec.Time))
+	})
+	if err != nil {
 		return err
 	}
-	service := checkpoint.New(g.stores.Blobs, g.stores.Live, nil)
-	for _, row := range g.rows[before:] {
-		rec, err := service.Get(ctx, keyspace.Last(row.Key))
-		if errors.Is(err, checkpoint.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if rec.Conversation != g.id {
-			continue
-		}
-		if err := errors.Join(g.idle(rec.Time), g.add(ctx, only(keyspace.Checkpoint(rec.ID)))); err != nil {
-			return err
-		}
-	}
-	return nil
+	return g.add(ctx, slices.DeleteFunc(ranges, func(r kv.Range) bool { return r == kv.Range{} })...)
 }
 
-// agents takes those of the given ids that work on the conversation.
-func (g *gatherer) agents(ctx context.Context, ids []string) error {
-	service := cloudagent.New(g.stores.Blobs, g.stores.Live, nil)
-	for _, id := range ids {
-		if id == "" || len(id) > 256 {
-			continue // a name and no id
-		}
-		agent, err := service.Get(ctx, id)
-		if errors.Is(err, cloudagent.ErrNotFound) || errors.Is(err, cloudagent.ErrInvalid) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if agent.Conversation != g.id && agent.ID != g.id {
-			continue
-		}
-		before := len(g.rows)
-		if err := errors.Join(g.idle(agent.Updated), g.add(ctx, only(keyspace.Agent(id)))); err != nil {
-			return err
-		}
-		if len(g.rows) == before {
-			continue // imported and not changed since: it has no record
-		}
-		if err := g.add(ctx, keyspace.AgentEvents(id, 0)); err != nil {
-			return err
-		}
+// owner is an agent that works on the conversation.
+type owner struct {
+	id      string
+	updated time.Time
+}
+
+// owner returns the agent of an id if it works on the conversation, or nil.
+func (g *gatherer) owner(ctx context.Context, id string) (*owner, error) {
+	if id == "" || len(id) > 256 {
+		return nil, nil // a name and no id
 	}
-	return nil
+	agent, err := cloudagent.New(g.stores.Blobs, g.stores.Live, nil).Get(ctx, id)
+	if errors.Is(err, cloudagent.ErrNotFound) || errors.Is(err, cloudagent.ErrInvalid) {
+		return nil, nil
+	}
+	if err != nil || agent.Conversation != g.id && agent.ID != g.id {
+		return nil, err
+	}
+	return &owner{id, agent.Updated}, nil
+}
+
+// agent takes the rows of an agent, if there is one.
+func (g *gatherer) agent(ctx context.Context, a *owner) error {
+	if a == nil {
+		return nil
+	}
+	before := len(g.rows)
+	if err := errors.Join(g.idle(a.updated), g.add(ctx, only(keyspace.Agent(a.id)))); err != nil {
+		return err
+	}
+	if len(g.rows) == before {
+		return nil // imported and not changed since: it has no record
+	}
+	return g.add(ctx, keyspace.AgentEvents(a.id, 0))
 }
 
 // blobs walks as the collector does, in a store that has these rows only.

@@ -13,8 +13,9 @@ import (
 // Trips counts the round trips to a Postgres server: how often a client asked it to
 // answer and waited. Notifications of other nodes are left out: nobody waits for them.
 type Trips struct {
-	address string
-	n       atomic.Int64
+	address    string
+	n          atomic.Int64
+	statements atomic.Int64
 }
 
 // CountTrips returns an address that leads to the same database, and counts.
@@ -50,6 +51,13 @@ func (n *Trips) Of(do func()) int64 {
 	return n.n.Load() - before
 }
 
+// Statements returns how many statements do had executed, those of notifications included.
+func (n *Trips) Statements(do func()) int64 {
+	before := n.statements.Load()
+	do()
+	return n.statements.Load() - before
+}
+
 func (n *Trips) serve(client net.Conn) {
 	defer client.Close()
 	server, err := net.Dial("tcp", n.address)
@@ -77,6 +85,8 @@ func (n *Trips) serve(client net.Conn) {
 			case 'B': // of a portal without a name
 				statement, _, _ := strings.Cut(text, "\x00")
 				skip = skip || notifies[statement]
+			case 'E':
+				n.statements.Add(1)
 			case 'S', 'Q':
 				if !skip && !strings.Contains(name, "LISTEN") {
 					n.n.Add(1)

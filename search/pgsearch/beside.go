@@ -31,20 +31,11 @@ type Statement struct {
 // index, and so does one that is archived, unless archived ones are kept. The statements
 // have an effect only if the condition holds, which uses the first two arguments; their own
 // follow.
-func Beside(tenant string, b *kv.Batch, condition string, opts *Options) []Statement {
+func Beside(tenant string, batches []*kv.Batch, condition string, opts *Options) []Statement {
 	var gone, packed [][]byte
-	set := make(map[string]bool, len(b.Set))
-	for _, s := range b.Set {
-		set[s.Key] = true
-	}
-	for _, k := range b.Delete {
-		switch {
-		case set[k]:
-		case keyspace.Conversations().Contains(k):
-			gone = append(gone, key(keyspace.Last(k)))
-		case keyspace.Heads().Contains(k) && set[keyspace.Pack(keyspace.Last(k))]:
-			packed = append(packed, key(keyspace.Last(k)))
-		}
+	for _, b := range batches {
+		left, archived := leaving(b)
+		gone, packed = append(gone, left...), append(packed, archived...)
 	}
 	if len(gone)+len(packed) == 0 {
 		return nil
@@ -71,6 +62,24 @@ func Beside(tenant string, b *kv.Batch, condition string, opts *Options) []State
 	add(gone, "")
 	add(packed, ` AND EXISTS (SELECT 1 FROM @tenant kept WHERE kept.tenant = $3 AND kept.mode <> 'archived')`)
 	return out
+}
+
+// leaving returns the keys of the conversations that a batch deletes, and that it archives.
+func leaving(b *kv.Batch) (gone, packed [][]byte) {
+	set := make(map[string]bool, len(b.Set))
+	for _, s := range b.Set {
+		set[s.Key] = true
+	}
+	for _, k := range b.Delete {
+		switch {
+		case set[k]:
+		case keyspace.Conversations().Contains(k):
+			gone = append(gone, key(keyspace.Last(k)))
+		case keyspace.Heads().Contains(k) && set[keyspace.Pack(keyspace.Last(k))]:
+			packed = append(packed, key(keyspace.Last(k)))
+		}
+	}
+	return gone, packed
 }
 
 // Waiting returns the tenants whose index is not up to date. rows and tenants are the
