@@ -33,10 +33,18 @@ func (a *Audit) append(r Record) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
+	full, err := a.appendTo(f, r)
+	if err = errors.Join(err, f.Close()); err != nil || !full {
+		return err
+	}
+	return a.rotate() // not before it is closed: Windows renames no open file
+}
+
+// appendTo adds a line to the open file, and reports whether that is full then.
+func (a *Audit) appendTo(f *os.File, r Record) (full bool, err error) {
 	last, torn, err := lastLine(f)
 	if err != nil {
-		return err
+		return false, err
 	}
 	head := a.head()
 	r.Seq = head.Seq + 1
@@ -51,25 +59,23 @@ func (a *Audit) append(r Record) (err error) {
 	}
 	line, err := json.Marshal(r)
 	if err != nil {
-		return err
+		return false, err
 	}
 	text := append(slices.Clip(line), '\n')
 	if torn { // a cut-off line stays one line
 		text = append([]byte{'\n'}, text...)
 	}
 	if _, err := f.Write(text); err != nil {
-		return err
+		return false, err
 	}
 	if err := f.Sync(); err != nil {
-		return err
+		return false, err
 	}
 	if err := a.setHead(auditHead{Seq: r.Seq, Hash: hashLine(line)}); err != nil {
-		return err
+		return false, err
 	}
-	if end, err := f.Seek(0, io.SeekEnd); err != nil || end < a.opts.MaxFile {
-		return err
-	}
-	return a.rotate()
+	end, err := f.Seek(0, io.SeekEnd)
+	return err == nil && end >= a.opts.MaxFile, err
 }
 
 func hashLine(line []byte) string {
