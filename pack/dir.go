@@ -108,7 +108,7 @@ func (d *Dir) OpenObject(ctx context.Context, key string, offset, length int64) 
 	if err != nil {
 		return nil, fmt.Errorf("open object: %w", err)
 	}
-	f, err := os.Open(path)
+	f, err := osfile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("open object %s: %w", key, blob.ErrNotFound)
 	}

@@ -49,7 +49,7 @@ func (osFiles) Rename(from, to string) error { return osfile.Rename(from, to) }
 
 func (osFiles) Link(from, to string) error { return os.Link(from, to) }
 
-func (osFiles) Remove(path string) error { return os.Remove(path) }
+func (osFiles) Remove(path string) error { return osfile.Remove(path) }
 
 func (osFiles) SyncDir(dir string) error { return osfile.SyncDir(dir) }
 
@@ -205,7 +205,7 @@ func (o *objects) makeShards() error {
 
 // open opens an object file for reading.
 func (o *objects) open(id blob.ID, suffix string) (*os.File, error) {
-	return os.Open(o.path(id, suffix))
+	return osfile.Open(o.path(id, suffix))
 }
 
 // exists reports whether there is an object file. If stat fails, it reports true and

@@ -13,6 +13,7 @@ package osfile
 
 import (
 	"errors"
+	"os"
 	"time"
 
 	"github.com/stet-dev/stet/fault"
@@ -27,6 +28,19 @@ const (
 	Tries      = 9
 	FirstPause = 10 * time.Millisecond
 )
+
+// Open is os.Open, and tried again while another program replaces the file or keeps it to
+// itself.
+func Open(path string) (f *os.File, err error) {
+	err = Try(func() error {
+		f, err = os.Open(path)
+		return err
+	})
+	return f, err
+}
+
+// Remove is os.Remove, and tried again while another program has the file open.
+func Remove(path string) error { return Try(func() error { return os.Remove(path) }) }
 
 // Try calls fn again while its error says that a file is in use. The last error then wraps
 // ErrInUse.
