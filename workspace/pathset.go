@@ -52,7 +52,7 @@ func relPath(root, p string) (string, error) {
 	}
 	rel := path.Clean(filepath.ToSlash(p))
 	switch {
-	case rel == ".." || strings.HasPrefix(rel, "../"):
+	case rel == ".." || strings.HasPrefix(rel, "../"), strings.HasPrefix(rel, "/") || filepath.VolumeName(rel) != "": // the last two on Windows
 		return "", fmt.Errorf("%w: %q is not inside %q", ErrBadPath, p, root)
 	case strings.IndexByte(rel, 0) >= 0:
 		return "", fmt.Errorf("%w: %q holds a NUL", ErrBadPath, p)
