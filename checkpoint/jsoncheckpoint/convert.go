@@ -22,7 +22,7 @@ func relative(root, uri string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	rel, ok := strings.CutPrefix(full, strings.TrimSuffix(root, "/")+"/")
+	rel, ok := strings.CutPrefix(full, strings.TrimSuffix(uriPath(root), "/")+"/")
 	if !ok || workspace.CheckPath(rel) != nil {
 		return "", false
 	}
@@ -227,7 +227,7 @@ func FromTree(ctx context.Context, store blob.Store, v0, tree blob.ID, root stri
 	}
 	cp = &Checkpoint{}
 	for _, c := range changes {
-		said, err := cp.add(ctx, store, c, FileURI(path.Join(root, c.Path)))
+		said, err := cp.add(ctx, store, c, FileURI(strings.TrimSuffix(root, "/")+"/"+c.Path))
 		if err != nil {
 			return nil, nil, fmt.Errorf("convert %q: %w", c.Path, err)
 		}

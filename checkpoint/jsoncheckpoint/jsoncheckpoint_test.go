@@ -415,3 +415,20 @@ func FuzzCheckpoint(f *testing.F) {
 		}
 	})
 }
+
+func TestURIsOfWindows(t *testing.T) {
+	for path, want := range map[string]string{
+		`C:\work dir\a.txt`: "file:///c:/work%20dir/a.txt", "C:/w/a": "file:///c:/w/a", "/w/a": "file:///w/a", "/c:x": "file:///c:x",
+	} {
+		if got := FileURI(path).String(); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+	for uri, want := range map[string]string{
+		"file:///c%3A/w/d/a.txt": "d/a.txt", "file:///C:/w/d/a.txt": "d/a.txt", "file:///d:/w/a.txt": "", "file:///w/a.txt": "",
+	} {
+		if got, ok := relative(`C:\w`, uri); got != want || ok != (want != "") {
+			t.Errorf("%s below C:\\w is %q, %v", uri, got, ok)
+		}
+	}
+}

@@ -16,8 +16,21 @@ type URI struct {
 
 // FileURI returns the URI of an absolute path.
 func FileURI(path string) URI {
-	u := url.URL{Scheme: "file", Path: path}
+	u := url.URL{Scheme: "file", Path: uriPath(path)}
 	return URI{text: u.String()}
+}
+
+// uriPath returns a path as URIs of files have it, which is the same but for paths with a
+// drive: they begin with a slash and have slashes only. Editors write drives in lower case.
+func uriPath(path string) string {
+	if !hasDrive(path) || len(path) > 2 && path[2] != '\\' && path[2] != '/' {
+		return path
+	}
+	return "/" + strings.ToLower(path[:1]) + strings.ReplaceAll(path[1:], `\`, "/")
+}
+
+func hasDrive(path string) bool {
+	return len(path) >= 2 && path[1] == ':' && ('a' <= path[0]|0x20 && path[0]|0x20 <= 'z')
 }
 
 // String returns the URI as text.
@@ -28,6 +41,10 @@ func (u URI) Path() (path string, ok bool) {
 	parsed, err := url.Parse(u.text)
 	if err != nil || parsed.Scheme != "file" || parsed.Host != "" && parsed.Host != "localhost" || parsed.Path == "" {
 		return "", false
+	}
+	inside := strings.TrimPrefix(parsed.Path, "/")
+	if path := uriPath(inside); path != inside {
+		return path, true
 	}
 	return parsed.Path, true
 }
