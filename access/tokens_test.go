@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 func newTokens(t *testing.T) *Tokens {
@@ -65,7 +67,7 @@ func TestTheFileHoldsNoToken(t *testing.T) {
 		t.Error("the secret is in the file")
 	}
 	info, err := os.Stat(tokens.path)
-	if err != nil || info.Mode().Perm() != 0o600 {
+	if err != nil || !testenv.HasMode(info, 0o600) {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 }
@@ -205,6 +207,7 @@ func TestScopes(t *testing.T) {
 }
 
 func TestTokensThatOthersCanReadAreRefused(t *testing.T) {
+	testenv.NeedModes(t)
 	path := filepath.Join(t.TempDir(), TokensName)
 	if err := os.WriteFile(path, []byte(`{"version": 1, "tokens": []}`), 0o600); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -149,6 +150,10 @@ func TestGitHistory(t *testing.T) {
 func gitRepo(t *testing.T) string {
 	t.Helper()
 	testenv.Need(t, "git")
+	if runtime.GOOS == "windows" {
+		_, err := exec.LookPath("git")
+		testenv.SkipWithout(t, "git", err)
+	}
 	if out, err := exec.Command("git", "rev-parse", "--show-toplevel").Output(); err == nil {
 		return strings.TrimSpace(string(out))
 	} else if errors.Is(err, exec.ErrNotFound) {

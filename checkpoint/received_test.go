@@ -30,6 +30,7 @@ func (f *fixture) mode(name string) fs.FileMode {
 // A checkpoint of another store brings contents and permissions, and none of the bits
 // that give rights to all who run a file. Each path that lacks one is named.
 func TestBitsFromElsewhereAreMasked(t *testing.T) {
+	testenv.NeedModes(t)
 	type modes map[string]fs.FileMode
 	const sticky, setuid = fs.ModeSticky | 0o755, fs.ModeSetuid | 0o755
 	want := modes{"d": sticky, "gone": setuid, "kept": setuid, "bits": setuid, "changed": setuid}

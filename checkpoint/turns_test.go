@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -373,6 +374,9 @@ func TestProcessLife(t *testing.T) {
 		t.Errorf("other namespace: %v, want unknown", got)
 	}
 	cmd := exec.Command("cat")
+	if runtime.GOOS == "windows" {
+		cmd = exec.Command("cmd", "/c", "set /p x=")
+	}
 	in, err := cmd.StdinPipe()
 	must(t, err)
 	out, err := cmd.StdoutPipe()

@@ -17,12 +17,7 @@ import (
 // memoryDir returns a directory in memory where there is one.
 func memoryDir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "stet-")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
+	return testenv.TempDir(t)
 }
 
 // examiner opens images and keeps what it found, since many mean the same.

@@ -209,12 +209,12 @@ func TestKeptBytesComeWithTheirBase(t *testing.T) {
 			}
 			if err != nil && ctx.Err() == nil {
 				t.Error(err)
-				return
+				stop()
 			}
 		}
 	})
 	seen := map[blob.ID]int{}
-	for seen[base.ID] < 20 || seen[blob.ID{}] < 20 {
+	for ctx.Err() == nil && (seen[base.ID] < 20 || seen[blob.ID{}] < 20) {
 		one, err := db.Blobs().Kept(t.Context(), b.ID)
 		if errors.Is(err, blob.ErrNotFound) {
 			continue // not durable yet

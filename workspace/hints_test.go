@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 func TestScanPathsSeesOnlyWhatIsNamed(t *testing.T) {
@@ -42,6 +44,9 @@ func TestScanPathsSeesOnlyWhatIsNamed(t *testing.T) {
 }
 
 func TestScanPathsKindChanges(t *testing.T) {
+	if !testenv.Links(t) {
+		t.Skip("links cannot be made here")
+	}
 	root, store := t.TempDir(), newStore()
 	write(t, root, map[string]string{"x": "file", "y/z": "dir", "l": "-> x"})
 	first := mustScan(t, store, root, nil, nil)

@@ -31,7 +31,8 @@ func TempDir(t testing.TB) string {
 }
 
 // Snapshot describes everything below a directory, .git included: kinds, modes,
-// contents, link targets. Times are left out.
+// contents, link targets. Times are left out. Windows stores of modes only whether a file is
+// read-only: what is not has the usual one.
 func Snapshot(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -47,7 +48,7 @@ func Snapshot(t testing.TB, dir string) map[string]string {
 		if err != nil {
 			return err
 		}
-		text := info.Mode().String()
+		text := modeOf(info).String()
 		switch {
 		case info.Mode().IsRegular():
 			data, err := os.ReadFile(path)
@@ -62,13 +63,37 @@ func Snapshot(t testing.TB, dir string) map[string]string {
 			}
 			text += " -> " + target
 		}
-		out[name] = text
+		out[filepath.ToSlash(name)] = text
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return out
+}
+
+func modeOf(info fs.FileInfo) fs.FileMode {
+	switch mode := info.Mode(); {
+	case runtime.GOOS != "windows" || mode.Perm()&0o200 == 0:
+		return mode
+	case mode.IsDir():
+		return mode.Type() | 0o755
+	default:
+		return mode.Type() | 0o644
+	}
+}
+
+// NeedModes skips a test that is about permission bits where the system stores none.
+func NeedModes(t testing.TB) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the system stores no permission bits")
+	}
+}
+
+// HasMode reports whether a file has permission bits, or the system stores none.
+func HasMode(info fs.FileInfo, want fs.FileMode) bool {
+	return runtime.GOOS == "windows" || info.Mode().Perm() == want
 }
 
 // Differ lists how two snapshots differ.
