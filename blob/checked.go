@@ -20,8 +20,11 @@ type checked struct {
 	damaged  damage
 }
 
-func (c *checked) Get(ctx context.Context, id ID) ([]byte, error) {
-	data, err := c.inner.Get(ctx, id)
+func (c *checked) Get(ctx context.Context, id ID) ([]byte, error) { return c.get(ctx, c.inner, id) }
+
+// get reads a blob with a reader of the inner store.
+func (c *checked) get(ctx context.Context, from Reader, id ID) ([]byte, error) {
+	data, err := from.Get(ctx, id)
 	if err == nil && Sum(data) != id {
 		err = Corrupt(id, "stored content has SHA-256 %s", Sum(data))
 	}
@@ -30,6 +33,23 @@ func (c *checked) Get(ctx context.Context, id ID) ([]byte, error) {
 		return nil, err
 	}
 	return data, nil
+}
+
+// ReadMany implements ManyReader.
+func (c *checked) ReadMany(ctx context.Context, fn func(Reader) error) error {
+	return ReadMany(ctx, c.inner, func(from Reader) error { return fn(checkedMany{c, from}) })
+}
+
+// checkedMany verifies what a reader of the inner store returns.
+type checkedMany struct {
+	c    *checked
+	from Reader
+}
+
+func (m checkedMany) Get(ctx context.Context, id ID) ([]byte, error) { return m.c.get(ctx, m.from, id) }
+
+func (m checkedMany) Has(ctx context.Context, ids ...ID) ([]bool, error) {
+	return m.from.Has(ctx, ids...)
 }
 
 func (c *checked) Put(ctx context.Context, blobs ...Blob) error {

@@ -219,21 +219,34 @@ func (s *Store) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64
 
 // landed caches the result of a flight and ends it.
 func (s *Store) landed(f *flight, data []byte, err error) {
-	keep := err == nil && int64(len(data)) <= s.maxBlob && s.verify(f.id, data) == nil
+	keep := s.worthKeeping(f.id, data, err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.flights[f.id] == f {
 		delete(s.flights, f.id)
 	}
-	switch {
-	case keep:
+	if keep {
 		f.sole = false // the cache shares it from now on
-		s.counters.evicted(s.keepLocked(f.id, data))
-	case errors.Is(err, blob.ErrNotFound) && f.puts == s.puts:
-		// A Put that ended during our read may have stored the blob just after the
-		// inner store looked; then the answer is out of date.
-		s.absent.add(f.id)
 	}
+	s.noteLocked(f.id, f.puts, data, err, keep)
 	f.data, f.err = data, err
 	close(f.done)
+}
+
+// worthKeeping reports whether the result of a read belongs into the cache.
+func (s *Store) worthKeeping(id blob.ID, data []byte, err error) bool {
+	return err == nil && int64(len(data)) <= s.maxBlob && s.verify(id, data) == nil
+}
+
+// noteLocked remembers the result of a read that began after a number of Puts. The cache
+// becomes the owner of data that it keeps.
+func (s *Store) noteLocked(id blob.ID, puts uint64, data []byte, err error, keep bool) {
+	switch {
+	case keep:
+		s.counters.evicted(s.keepLocked(id, data))
+	case errors.Is(err, blob.ErrNotFound) && puts == s.puts:
+		// A Put that ended during our read may have stored the blob just after the
+		// inner store looked; then the answer is out of date.
+		s.absent.add(id)
+	}
 }

@@ -40,8 +40,9 @@ type Options struct {
 	// extending or editing a blob again needs no read. 0 means 2 MiB, negative none.
 	CacheBytes int64
 	// Recall, if set, returns the content of a blob that is in memory, for example in
-	// a cache above, else nil. A difference to it then needs no read. It must not
-	// call this store, and the returned slice must not be changed.
+	// a cache above, else nil. A difference to it then needs no read, on the way in and
+	// on the way out. It must not call this store, and the returned slice must not be
+	// changed.
 	Recall func(blob.ID) []byte
 	// Later, if set, puts compression off: contents, and what is new in a delta, are
 	// stored as they are, Later is told how many bytes, and Compact compresses them
@@ -92,15 +93,7 @@ func New(inner blob.Store, opts *Options) *Store {
 
 // Get returns the content of a blob, assembled from its chain of deltas.
 func (s *Store) Get(ctx context.Context, id blob.ID) ([]byte, error) {
-	from := resolver{Store: s, below: s.inner}
-	data, err := from.content(ctx, id)
-	if errors.Is(err, blob.ErrCorrupt) {
-		// A collector may have removed the base, and the blob with it, after the blob
-		// was read; or the blob was put again in another form. Only damage fails
-		// twice.
-		return from.content(ctx, id)
-	}
-	return data, err
+	return s.get(ctx, s.inner, id)
 }
 
 // Put stores blobs, each in the smallest form found. Stored blobs are not compressed

@@ -272,6 +272,52 @@ func TestRecallIsNearWhateverWasRead(t *testing.T) {
 	}
 }
 
+// TestReadingVersionsInTheirOrderReadsEachOnce counts the records that are read below for the
+// versions of a file, each of which is a difference to one before it.
+func TestReadingVersionsInTheirOrderReadsEachOnce(t *testing.T) {
+	b := newBench(t, 0)
+	rng := rand.New(rand.NewPCG(4, 4))
+	content := paragraph(rng, 300)
+	ids := b.put(version{content: content})
+	for range 40 {
+		content = edited(rng, content)
+		ids = append(ids, b.put(version{content: content, like: ids[len(ids)-1]})...)
+	}
+	b.compactAll()
+	if st := b.check(); len(st.bases) < 40 {
+		t.Fatalf("%d versions lean on others", len(st.bases))
+	}
+	memory := make(map[blob.ID][]byte)
+	below := &countingReads{Store: b.kept}
+	s := New(below, &Options{Recall: func(id blob.ID) []byte { return memory[id] }})
+	for _, id := range ids {
+		data, err := s.Get(t.Context(), id)
+		if err != nil || blob.Sum(data) != id {
+			t.Fatalf("%s: %v", id, err)
+		}
+		memory[id] = data
+	}
+	if below.reads != len(ids) {
+		t.Errorf("%d reads for %d versions", below.reads, len(ids))
+	}
+	for id, data := range memory { // what is in memory was not changed
+		if blob.Sum(data) != id {
+			t.Errorf("%s was changed in memory", id)
+		}
+	}
+}
+
+// countingReads counts the reads of a store.
+type countingReads struct {
+	blob.Store
+	reads int
+}
+
+func (c *countingReads) Get(ctx context.Context, id blob.ID) ([]byte, error) {
+	c.reads++
+	return c.Store.Get(ctx, id)
+}
+
 // TestWhatAHintIsWorthInTheEnd compacts hints of every sort.
 func TestWhatAHintIsWorthInTheEnd(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))

@@ -14,6 +14,7 @@ type resolver struct {
 	*Store
 	below  blob.Reader
 	staged map[blob.ID]*record // records about to be stored below
+	recall bool                // take bases from memory; writers need what is stored
 }
 
 // fetch returns a record with its payload.
@@ -167,13 +168,9 @@ func (s resolver) patched(ctx context.Context, id blob.ID, r *record, steps *int
 	if *steps--; *steps < 0 {
 		return nil, blob.Corrupt(id, "more than %d deltas in a chain", maxSteps)
 	}
-	below, err := s.fetchBase(ctx, id, r)
+	base, err := s.baseContent(ctx, id, r, steps)
 	if err != nil {
 		return nil, err
-	}
-	base, err := s.resolve(ctx, r.base, below, steps)
-	if err != nil {
-		return nil, leansOn(id, r.base, err)
 	}
 	if r.prefix+r.suffix > int64(len(base)) {
 		return nil, blob.Corrupt(id, "shares %d bytes with %s, which has %d", r.prefix+r.suffix, r.base, len(base))
@@ -191,6 +188,23 @@ func (s resolver) patched(ctx context.Context, id blob.ID, r *record, steps *int
 		return nil, err
 	}
 	return bytes.Join([][]byte{base[:r.prefix], literal, base[int64(len(base))-r.suffix:]}, nil), nil
+}
+
+// baseContent returns the content of a delta's base, which must not be changed. A reader that
+// goes through the versions of a file has it in memory: without that, each version would be
+// assembled from all those below it in its chain.
+func (s resolver) baseContent(ctx context.Context, id blob.ID, r *record, steps *int) ([]byte, error) {
+	if s.recall && s.opts.Recall != nil {
+		if content := s.opts.Recall(r.base); content != nil {
+			return content, nil
+		}
+	}
+	below, err := s.fetchBase(ctx, id, r)
+	if err != nil {
+		return nil, err
+	}
+	base, err := s.resolve(ctx, r.base, below, steps)
+	return base, leansOn(id, r.base, err)
 }
 
 // literal returns the literal of a delta that needs no dictionary. It belongs

@@ -79,14 +79,19 @@ func (s *Store) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	return s.get(ctx, s.under, id)
+}
+
+// get reads a blob that was put, or with a reader of the store below.
+func (s *Store) get(ctx context.Context, under blob.Reader, id blob.ID) ([]byte, error) {
 	e, ok, err := s.find(id)
 	switch {
 	case err != nil:
 		return nil, err
 	case !ok:
-		return s.under.Get(ctx, id)
+		return under.Get(ctx, id)
 	case e.at < 0:
-		data, err := s.under.Get(ctx, id)
+		data, err := under.Get(ctx, id)
 		if errors.Is(err, blob.ErrNotFound) {
 			err = fmt.Errorf("%w: %s: more than %d new bytes", blob.ErrTooLarge, id, s.max)
 		}
@@ -100,6 +105,25 @@ func (s *Store) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: %w", id, err)
 	}
 	return data, nil
+}
+
+// ReadMany implements blob.ManyReader.
+func (s *Store) ReadMany(ctx context.Context, fn func(blob.Reader) error) error {
+	return blob.ReadMany(ctx, s.under, func(under blob.Reader) error { return fn(manyReader{s, under}) })
+}
+
+// manyReader looks among the blobs that were put before it asks a reader of the store below.
+type manyReader struct {
+	s     *Store
+	under blob.Reader
+}
+
+func (r manyReader) Get(ctx context.Context, id blob.ID) ([]byte, error) {
+	return r.s.get(ctx, r.under, id)
+}
+
+func (r manyReader) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
+	return r.s.has(ctx, r.under, ids)
 }
 
 func (s *Store) find(id blob.ID) (extent, bool, error) {
@@ -161,7 +185,11 @@ func (s *Store) add(b blob.Blob) error {
 
 // Has implements blob.Store.
 func (s *Store) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
-	has, err := s.under.Has(ctx, ids...)
+	return s.has(ctx, s.under, ids)
+}
+
+func (s *Store) has(ctx context.Context, under blob.Reader, ids []blob.ID) ([]bool, error) {
+	has, err := under.Has(ctx, ids...)
 	if err != nil {
 		return nil, err
 	}
