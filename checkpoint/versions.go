@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 
@@ -153,8 +152,8 @@ func (v *versions) find(ctx context.Context) error {
 // walk goes back through the trees from a checkpoint. A directory that two neighbours share
 // is not read. It returns where else to look.
 func (v *versions) walk(ctx context.Context, path string, at int) (more []pathAt, err error) {
-	now := &pathIn{store: v.s.blobs}
-	entry, err := now.at(ctx, v.records[at].Tree, path)
+	back := &pathBack{v: v}
+	entry, err := back.at(ctx, path, at)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +173,7 @@ func (v *versions) walk(ctx context.Context, path string, at int) (more []pathAt
 		return known
 	}
 	for i := at; i > 0; i-- {
-		before, err := now.at(ctx, v.records[i-1].Tree, path)
+		before, err := back.at(ctx, path, i-1)
 		if err != nil {
 			return nil, err
 		}
@@ -340,50 +339,4 @@ func (v *versions) targets(ctx context.Context) (map[string]string, error) {
 		}
 	}
 	return targets, nil
-}
-
-// pathIn looks up paths in trees that differ little. It keeps the directories on the way to
-// the last path.
-type pathIn struct {
-	store blob.Store
-	path  string
-	steps []dirStep
-}
-
-// dirStep is a directory on the way, and what it has under the next name.
-type dirStep struct {
-	node  blob.ID
-	entry *workspace.Entry
-}
-
-// at returns the entry at a path, nil if there is none.
-func (p *pathIn) at(ctx context.Context, tree blob.ID, path string) (*workspace.Entry, error) {
-	if path != p.path {
-		p.path, p.steps = path, nil
-	}
-	names := strings.Split(path, "/")
-	node := tree
-	for i, name := range names {
-		if i == len(p.steps) {
-			p.steps = append(p.steps, dirStep{})
-		}
-		step := &p.steps[i]
-		if step.node != node || node.IsZero() {
-			e, err := workspace.Lookup(ctx, p.store, node, name)
-			step.node, step.entry = node, &e
-			if errors.Is(err, fs.ErrNotExist) || node.IsZero() {
-				step.entry = nil
-			} else if err != nil {
-				return nil, err
-			}
-		}
-		if i == len(names)-1 {
-			return step.entry, nil
-		}
-		if !isDir(step.entry) {
-			return nil, nil
-		}
-		node = step.entry.ID
-	}
-	return nil, nil
 }

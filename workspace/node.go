@@ -3,6 +3,7 @@ package workspace
 import (
 	"encoding/binary"
 	"fmt"
+	"io/fs"
 
 	"github.com/stet-dev/stet/blob"
 )
@@ -102,11 +103,7 @@ func checkEntry(e *Entry, last string, first bool) error {
 // does not keep data.
 func DecodeNode(data []byte) ([]Entry, error) {
 	r := reader{data: data, bad: ErrBadNode}
-	r.header(nodeMagic, nodeVersion)
-	count := r.uvarint()
-	if count > MaxEntries || count > uint64(r.left()/minEntryLen) {
-		r.fail("claims %d entries in %d bytes", count, r.left())
-	}
+	count := r.entries()
 	if r.err != nil {
 		return nil, r.err
 	}
@@ -114,14 +111,7 @@ func DecodeNode(data []byte) ([]Entry, error) {
 	last := ""
 	for i := range entries {
 		e := &entries[i]
-		kind := r.byte()
-		e.Kind, e.Chunked = Kind(kind&^chunkedBit), kind&chunkedBit != 0
-		e.Mode = uint32(r.uvarintMax(modeMask))
-		e.Name = string(r.bytes(r.uvarintMax(MaxName)))
-		if e.Kind != Dir {
-			e.Size = int64(r.uvarintMax(1<<63 - 1))
-		}
-		e.ID = r.id()
+		e.Name = string(r.entry(e))
 		if r.err != nil {
 			return nil, r.err
 		}
@@ -131,6 +121,55 @@ func DecodeNode(data []byte) ([]Entry, error) {
 		last = e.Name
 	}
 	return entries, r.end()
+}
+
+// findEntry returns the entry of a directory node under a name, or fs.ErrNotExist. What comes
+// after it in the order of names is not read.
+func findEntry(data []byte, name string) (Entry, error) {
+	r := reader{data: data, bad: ErrBadNode}
+	for range r.entries() {
+		var e Entry
+		found := r.entry(&e)
+		if r.err != nil {
+			break
+		}
+		if string(found) < name {
+			continue
+		}
+		if string(found) > name {
+			return Entry{}, fs.ErrNotExist
+		}
+		e.Name = name
+		return e, checkEntry(&e, "", true)
+	}
+	if r.err != nil {
+		return Entry{}, r.err
+	}
+	return Entry{}, fs.ErrNotExist
+}
+
+// entries reads the header of a directory node and returns the number of its entries.
+func (r *reader) entries() uint64 {
+	r.header(nodeMagic, nodeVersion)
+	count := r.uvarint()
+	if count > MaxEntries || count > uint64(r.left()/minEntryLen) {
+		r.fail("claims %d entries in %d bytes", count, r.left())
+		return 0
+	}
+	return count
+}
+
+// entry reads an entry and returns its name, which belongs to the data.
+func (r *reader) entry(e *Entry) (name []byte) {
+	kind := r.byte()
+	e.Kind, e.Chunked = Kind(kind&^chunkedBit), kind&chunkedBit != 0
+	e.Mode = uint32(r.uvarintMax(modeMask))
+	name = r.bytes(r.uvarintMax(MaxName))
+	if e.Kind != Dir {
+		e.Size = int64(r.uvarintMax(1<<63 - 1))
+	}
+	e.ID = r.id()
+	return name
 }
 
 // reader reads values from a slice and remembers the first error, so that a decoder

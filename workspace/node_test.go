@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"io/fs"
 	"strings"
 	"testing"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/blob/memblob"
 )
 
 func sampleEntries() []Entry {
@@ -36,6 +38,36 @@ func TestNodeRoundTrip(t *testing.T) {
 			if got[i] != entries[i] {
 				t.Errorf("entry %d = %+v, want %+v", i, got[i], entries[i])
 			}
+		}
+	}
+}
+
+func TestLookupNameFindsWhatDecodingDoes(t *testing.T) {
+	data, err := EncodeNode(sampleEntries())
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := memblob.New()
+	node := blob.New(data)
+	if err := store.Put(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range sampleEntries() {
+		if got, err := LookupName(t.Context(), store, node.ID, want.Name); err != nil || got != want {
+			t.Errorf("%q: got %+v, %v", want.Name, got, err)
+		}
+	}
+	for _, name := range []string{"", "A", "aa", "b", "d"} {
+		if got, err := LookupName(t.Context(), store, node.ID, name); !errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrBadNode) {
+			t.Errorf("%q: got %+v, %v", name, got, err)
+		}
+	}
+	if _, err := LookupName(t.Context(), store, blob.ID{}, "a"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("in the empty directory: %v", err)
+	}
+	for n := range data {
+		if e, err := findEntry(data[:n], "c"); !errors.Is(err, ErrBadNode) {
+			t.Errorf("cut to %d bytes: got %+v, %v", n, e, err)
 		}
 	}
 }

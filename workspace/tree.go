@@ -102,6 +102,24 @@ func Lookup(ctx context.Context, store blob.Store, tree blob.ID, path string) (E
 	return e, nil
 }
 
+// LookupName returns the entry of a directory under a name, or an error that wraps
+// fs.ErrNotExist. It reads the directory no further than that and makes no other entries, for
+// callers that look into many directories.
+func LookupName(ctx context.Context, from blob.Reader, node blob.ID, name string) (Entry, error) {
+	if node.IsZero() {
+		return Entry{}, fs.ErrNotExist
+	}
+	data, err := from.Get(ctx, node)
+	if err != nil {
+		return Entry{}, fmt.Errorf("read directory node: %w", err)
+	}
+	e, err := findEntry(data, name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Entry{}, fmt.Errorf("read directory node %s: %w", node, err)
+	}
+	return e, err
+}
+
 func notExist(path string) error { return fmt.Errorf("look up %q: %w", path, fs.ErrNotExist) }
 
 // search finds a name among sorted entries.

@@ -1,0 +1,102 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/workspace"
+)
+
+// pathBack says what was at a path, checkpoint by checkpoint, from a later one to earlier ones.
+// It reads many trees with one reader of the store, and few first: most files are younger than
+// their workspace.
+type pathBack struct {
+	v     *versions
+	in    pathIn
+	last  int                // index of the checkpoint that found ends with
+	found []*workspace.Entry // earlier ones first
+	some  int                // read at once
+}
+
+const (
+	firstTrees = 16
+	mostTrees  = 1024
+)
+
+// at returns the entry at a path in the tree of a checkpoint, nil if there is none. A caller asks
+// for each checkpoint after those behind it, and may change the path.
+func (b *pathBack) at(ctx context.Context, path string, i int) (*workspace.Entry, error) {
+	if n := i - (b.last - len(b.found) + 1); path == b.in.path && n >= 0 && n < len(b.found) {
+		return b.found[n], nil
+	}
+	b.some = min(max(2*b.some, firstTrees), mostTrees)
+	if path != b.in.path {
+		b.in, b.some = pathIn{path: path, names: strings.Split(path, "/")}, firstTrees
+	}
+	first := max(0, i-b.some+1)
+	b.last, b.found = i, make([]*workspace.Entry, i-first+1)
+	err := blob.ReadMany(ctx, b.v.s.blobs, func(from blob.Reader) (err error) {
+		for n := i - first; n >= 0; n-- {
+			if b.found[n], err = b.in.at(ctx, from, b.v.records[first+n].Tree); err != nil {
+				b.found = b.found[n+1:]
+				break
+			}
+		}
+		if len(b.found) == 0 {
+			return err
+		}
+		return nil // a tree that is lost, and that nobody may ask for, is left to the call for it
+	})
+	if err != nil {
+		b.found = nil
+		return nil, err
+	}
+	return b.found[len(b.found)-1], nil
+}
+
+// pathIn looks up a path in trees that differ little. It keeps the directories on the way.
+type pathIn struct {
+	path  string
+	names []string
+	steps []dirStep
+}
+
+// dirStep is a directory on the way, and what it has under the next name.
+type dirStep struct {
+	node  blob.ID
+	entry *workspace.Entry
+}
+
+// at returns the entry in a tree, nil if there is none. A directory that is the one of the tree
+// before is not read again.
+func (p *pathIn) at(ctx context.Context, from blob.Reader, tree blob.ID) (*workspace.Entry, error) {
+	node := tree
+	for i, name := range p.names {
+		if i == len(p.steps) {
+			p.steps = append(p.steps, dirStep{})
+		}
+		step := &p.steps[i]
+		if step.node != node || node.IsZero() {
+			step.node, step.entry = node, nil
+			e, err := workspace.LookupName(ctx, from, node, name)
+			switch {
+			case err == nil:
+				step.entry = &e
+			case !errors.Is(err, fs.ErrNotExist):
+				p.steps = p.steps[:i]
+				return nil, err
+			}
+		}
+		if i == len(p.names)-1 {
+			return step.entry, nil
+		}
+		if !isDir(step.entry) {
+			return nil, nil
+		}
+		node = step.entry.ID
+	}
+	return nil, nil
+}
