@@ -84,6 +84,22 @@ func (s *Store) HydrateRoot(ctx context.Context, root blob.ID, opts *HydrateOpti
 	return s.hydrate(ctx, "", "root", root, opts)
 }
 
+// HydrateTurns returns turns by the ids of their blobs, which a root lists. Reading them needs
+// no root, which names every turn of its conversation. first is the number of the first one,
+// from 0, for errors; of the options only Lenient and WithoutHeavyToolOutput matter.
+func (s *Store) HydrateTurns(ctx context.Context, ids []blob.ID, first int, opts *HydrateOptions) ([]Turn, error) {
+	structure := &agentv1.ConversationStateStructure{Turns: make([][]byte, len(ids))}
+	for i := range ids {
+		structure.Turns[i] = ids[i].Bytes()
+	}
+	l := &loader{store: s, opts: opts.or(), first: first}
+	state, err := l.state(ctx, structure, 0)
+	if err != nil {
+		return nil, err
+	}
+	return state.Turns, nil
+}
+
 // Head returns the current root of a conversation, or ErrNotFound if it has
 // none.
 func (s *Store) Head(ctx context.Context, id string) (blob.ID, error) {

@@ -49,6 +49,35 @@ func TestHydrateARangeOfTurns(t *testing.T) {
 	}
 }
 
+func TestHydrateTurnsNeedsNoRoot(t *testing.T) {
+	ctx := context.Background()
+	f := newFixture(t)
+	c := must(f.Create(ctx, conversation.Info{ID: "c"}))
+	for n := range 5 {
+		check(t, c.AppendTurn(ctx, newTurn(t, fmt.Sprint(n), "step")))
+	}
+	must(c.Save(ctx, nil))
+	whole := must(f.Hydrate(ctx, "c", nil))
+	var ids []blob.ID
+	for _, turn := range whole.Turns[2:4] {
+		ids = append(ids, turn.Structure.ID())
+	}
+	root := map[blob.ID]bool{must(f.Head(ctx, "c")): true}
+	s := conversation.New(&damagedStore{Store: f.blobs, bad: root}, f.rows, nil)
+	turns := must(s.HydrateTurns(ctx, ids, 2, nil))
+	if got := texts(t, &conversation.State{Turns: turns}); !slices.Equal(got, []string{"2", "step", "3", "step"}) {
+		t.Errorf("got %q", got)
+	}
+	lost := conversation.New(&damagedStore{Store: f.blobs, bad: map[blob.ID]bool{turns[1].UserMessage.ID(): true}}, f.rows, nil)
+	if _, err := lost.HydrateTurns(ctx, ids, 2, nil); !errors.Is(err, conversation.ErrDataLoss) || !strings.Contains(err.Error(), "turns[3].user_message") {
+		t.Errorf("a lost message: %v", err)
+	}
+	turns, err := lost.HydrateTurns(ctx, ids, 2, &conversation.HydrateOptions{Lenient: true})
+	if err != nil || !turns[0].UserMessage.Loaded() || turns[1].UserMessage.Loaded() {
+		t.Errorf("a lost message, lenient: %v", err)
+	}
+}
+
 func TestHydrateWithoutHeavyToolOutput(t *testing.T) {
 	ctx := context.Background()
 	f := newFixture(t)

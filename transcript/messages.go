@@ -173,7 +173,7 @@ func (t *Transcript) page(ctx context.Context, from, to int, lenient bool, fn fu
 	old := len(t.head.OldTurns)
 	// If another part is lost, strict reading would fail for every turn.
 	opts := &conversation.HydrateOptions{TurnFrom: from - old, TurnTo: to - old, OnlyTurns: true, Lenient: t.damage != nil}
-	s, err := t.reader.conversations.HydrateRoot(ctx, t.Root, opts)
+	turns, err := t.hydrate(ctx, from, to, opts)
 	switch {
 	case err != nil && !(lenient && errors.Is(err, conversation.ErrDataLoss)):
 		return err
@@ -186,16 +186,30 @@ func (t *Transcript) page(ctx context.Context, from, to int, lenient bool, fn fu
 		}
 		return t.page(ctx, middle, to, lenient, fn)
 	}
-	for i := range s.Turns {
-		err := broken(&s.Turns[i], "turns", from-old+i)
+	for i := range turns {
+		err := broken(&turns[i], "turns", from-old+i)
 		if t.ids[from+i].IsZero() {
 			err = &conversation.HydrationError{Source: fmt.Sprintf("turns[%d]", from-old+i), Err: blob.ErrInvalidID}
 		}
-		if err := fn(from+i+1, &s.Turns[i], t.TurnTime(from+i), err); err != nil {
+		if err := fn(from+i+1, &turns[i], t.TurnTime(from+i), err); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// hydrate reads turns by their ids: the root of a long conversation is large, and At has read
+// it. An invalid id is left to the root, which says what is wrong with it.
+func (t *Transcript) hydrate(ctx context.Context, from, to int, opts *conversation.HydrateOptions) ([]conversation.Turn, error) {
+	ids := t.ids[from:to]
+	if slices.ContainsFunc(ids, blob.ID.IsZero) {
+		s, err := t.reader.conversations.HydrateRoot(ctx, t.Root, opts)
+		if err != nil {
+			return nil, err
+		}
+		return s.Turns, nil
+	}
+	return t.reader.conversations.HydrateTurns(ctx, ids, opts.TurnFrom, opts)
 }
 
 // milliseconds is zero for 0 and for impossible times.
