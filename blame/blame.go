@@ -32,6 +32,7 @@ type Reader struct {
 	conversations *conversation.Store
 	turns         *timeline.Reader
 	transcripts   *transcript.Reader
+	ahead         int // versions that are read together
 }
 
 // New returns a reader of what two services keep in a store of blobs.
@@ -39,6 +40,7 @@ func New(blobs blob.Store, checkpoints *checkpoint.Service, conversations *conve
 	return &Reader{
 		blobs: blobs, checkpoints: checkpoints, conversations: conversations,
 		turns: timeline.New(checkpoints, conversations), transcripts: transcript.New(conversations, blobs),
+		ahead: aheadTexts,
 	}
 }
 

@@ -337,7 +337,9 @@ func TestBlameIsAReplayOfTheHistory(t *testing.T) {
 		}
 		defer w.Close()
 		pick := func(n int, what string) int { return rapid.IntRange(0, n-1).Draw(rt, what) }
-		newModel(rt, pick, w, blame.New(blobs, service, convs)).play(t, rapid.IntRange(3, 9).Draw(rt, "acts"))
+		reader := blame.New(blobs, service, convs)
+		reader.ReadTogether(rapid.IntRange(1, 4).Draw(rt, "together"))
+		newModel(rt, pick, w, reader).play(t, rapid.IntRange(3, 9).Draw(rt, "acts"))
 	})
 }
 

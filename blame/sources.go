@@ -19,8 +19,9 @@ const depth = 100
 // steps says of each version what it may come from.
 func (r *Reader) steps(ctx context.Context, versions []checkpoint.Version) []Step {
 	steps := make([]Step, len(versions))
+	texts := &texts{r: r, versions: versions}
 	for i := range versions {
-		steps[i].Text = func() ([]byte, error) { return r.content(ctx, versions[i].Entry) }
+		steps[i].Text = func() ([]byte, error) { return texts.at(ctx, i) }
 		switch from := versions[i].From; {
 		case versions[i].Rewound:
 			steps[i].From = restored(versions, i)
@@ -80,7 +81,7 @@ func sameContent(a, b *checkpoint.Version) bool {
 // content returns the lines of a version. What has none, such as a binary file, is empty:
 // what comes after it begins anew.
 func (r *Reader) content(ctx context.Context, e *workspace.Entry) ([]byte, error) {
-	if e == nil || e.Kind != workspace.File || e.Size > linediff.MaxFile {
+	if !hasLines(e) {
 		return nil, nil
 	}
 	text, err := workspace.ReadFile(ctx, r.blobs, *e)
@@ -88,6 +89,11 @@ func (r *Reader) content(ctx context.Context, e *workspace.Entry) ([]byte, error
 		return nil, err
 	}
 	return text, nil
+}
+
+// hasLines reports whether a version may have lines.
+func hasLines(e *workspace.Entry) bool {
+	return e != nil && e.Kind == workspace.File && e.Size <= linediff.MaxFile
 }
 
 // Renames are looked for among at most maxRemoved files, and a file counts as renamed if at
