@@ -82,8 +82,8 @@ func exposed(t *testing.T) map[string]bool {
 
 	res := httptest.NewRecorder()
 	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(res, httptest.NewRequest("GET", "/metrics", nil))
-	names := map[string]bool{"up": true}                  // is Prometheus's own
-	for _, task := range []string{"archive", "collect"} { // of nodes with a database; see fleet.KeepHouse
+	names := map[string]bool{"up": true}                            // is Prometheus's own
+	for _, task := range []string{"archive", "collect", "search"} { // of nodes with a database; see fleet.KeepHouse
 		names["stet_house_"+task+"_succeeded_time"], names["stet_house_"+task+"_failed"] = true, true
 	}
 	for line := range strings.SplitSeq(res.Body.String(), "\n") {

@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -130,21 +131,11 @@ func (f *Fleet) bareIndex(ctx context.Context, tenant string) (*pgsearch.Index, 
 // it indexed and whether there is more to do. It can be ended anywhere and be called on
 // several nodes at once: one at a time changes an index, and continues what another left.
 func (f *Fleet) UpdateSearch(ctx context.Context, budget time.Duration) (done int64, more bool, err error) {
-	if f.ring != nil {
-		return 0, false, nil
-	}
-	db, err := f.words.open(ctx, f.config.Database)
-	if err != nil {
-		return 0, false, err
-	}
-	names, err := db.Waiting(ctx, f.db.Table("tenants"), f.db.Table("rows"))
+	names, err := f.searchWaiting(ctx)
 	if err != nil {
 		return 0, false, err
 	}
 	for _, name := range names {
-		if name == system {
-			continue
-		}
 		n, left, failed := f.updateTenant(ctx, name, budget)
 		if ctx.Err() != nil {
 			return done, more, ctx.Err()
@@ -155,6 +146,20 @@ func (f *Fleet) UpdateSearch(ctx context.Context, budget time.Duration) (done in
 		done, more, err = done+n, more || left, errors.Join(err, failed)
 	}
 	return done, more, err
+}
+
+// searchWaiting returns the tenants whose index is not up to date. An encrypted fleet has
+// no indexes.
+func (f *Fleet) searchWaiting(ctx context.Context) ([]string, error) {
+	if f.ring != nil {
+		return nil, nil
+	}
+	db, err := f.words.open(ctx, f.config.Database)
+	if err != nil {
+		return nil, err
+	}
+	names, err := db.Waiting(ctx, f.db.Table("tenants"), f.db.Table("rows"))
+	return slices.DeleteFunc(names, func(name string) bool { return name == system }), err
 }
 
 func (f *Fleet) updateTenant(ctx context.Context, name string, budget time.Duration) (done int64, more bool, err error) {
@@ -183,28 +188,81 @@ func (f *Fleet) indexOf(ctx context.Context, name string, db *stet.DB) (*pgsearc
 }
 
 const (
+	// searchTask is the name of the task, for its lease and its state.
+	searchTask = "search"
 	// searchBudget is how long a node works on the index of one tenant before it looks at
 	// the others.
 	searchBudget = 10 * time.Second
 	// searchPause is how long it waits before it looks for changes again.
 	searchPause = time.Second
+	// searchIdle is how long it keeps the lease when nothing changes, so that an active
+	// fleet does not write a lease every second.
+	searchIdle = 10 * time.Second
+	// searchReport is how often it reports how far it is.
+	searchReport = 10 * time.Second
 )
 
-// KeepSearch keeps the indexes up to date until ctx is done. failed is called with errors,
-// after which it goes on.
+// KeepSearch keeps the indexes up to date until ctx is done, on one node at a time. Its
+// state is that of a task named search: see House. failed is called with errors, after
+// which it goes on. A pause of housekeeping does not stop it: it touches no objects.
 func (f *Fleet) KeepSearch(ctx context.Context, failed func(error)) {
+	stop := f.measureHouse([]Task{{Name: searchTask}})
+	defer stop()
 	for ctx.Err() == nil {
-		_, more, err := f.UpdateSearch(ctx, searchBudget)
-		if err != nil && ctx.Err() == nil {
+		if err := f.keepSearch(ctx, searchIdle); err != nil && ctx.Err() == nil {
 			failed(err)
-			more = false
 		}
-		if more {
-			continue
+		_ = sleep(ctx, searchPause)
+	}
+}
+
+// keepSearch updates indexes if there is something to do and no other node does it, until
+// nothing was to do for some time.
+func (f *Fleet) keepSearch(ctx context.Context, idle time.Duration) error {
+	names, err := f.searchWaiting(ctx)
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	_, err = f.Lease("house:"+searchTask).Hold(ctx, func(ctx context.Context) error { return f.runSearch(ctx, idle) })
+	return err
+}
+
+// runSearch updates indexes and reports how far it is.
+func (f *Fleet) runSearch(ctx context.Context, idle time.Duration) error {
+	before, err := f.state(ctx, searchTask)
+	if err != nil {
+		return err
+	}
+	s := TaskState{Name: searchTask, Node: f.node, Began: f.db.Now().UTC(), Succeeded: before.Succeeded}
+	worked, reported := time.Now(), time.Now()
+	for {
+		n, more, err := f.UpdateSearch(ctx, searchBudget)
+		if ctx.Err() != nil {
+			return ctx.Err() // this node is stopping or has lost the lease; another one goes on
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(searchPause):
+		if s.Done += n; n > 0 || more {
+			worked = time.Now()
+		}
+		s.Ended = f.db.Now().UTC()
+		if err != nil {
+			s.Error = firstLine(err)
+		} else if !more {
+			s.Succeeded = s.Ended
+		}
+		ends := err != nil || !more && time.Since(worked) >= idle
+		if ends || time.Since(reported) >= searchReport {
+			if noteErr := f.note(ctx, s); noteErr != nil {
+				return errors.Join(err, noteErr)
+			}
+			reported = time.Now()
+		}
+		if ends {
+			return err
+		}
+		if !more {
+			if err := sleep(ctx, searchPause); err != nil {
+				return err
+			}
 		}
 	}
 }
