@@ -3,9 +3,12 @@
 package swapdir
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -72,10 +75,29 @@ func renameNew(root *os.Root, from, to string) error {
 			return err
 		}
 	}
-	if _, err := root.Lstat(to); err == nil {
-		return fs.ErrExist
+	// Where names fold, a look may find for a second what had another spelling.
+	for range 100 {
+		if _, err := root.Lstat(to); err != nil {
+			return root.Rename(from, to)
+		}
+		if there, err := listed(root, to); there || err != nil {
+			return cmp.Or(err, fs.ErrExist)
+		}
+		time.Sleep(20 * time.Millisecond)
 	}
-	return root.Rename(from, to)
+	return syscall.EBUSY
+}
+
+// listed reports whether a directory lists a name, in whatever case.
+func listed(root *os.Root, path string) (bool, error) {
+	dir, name := splitPath(path)
+	d, err := root.Open(cmp.Or(dir, "."))
+	if err != nil {
+		return false, err
+	}
+	names, err := d.Readdirnames(-1)
+	there := slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
+	return there, errors.Join(err, d.Close())
 }
 
 func isOtherDevice(err error) bool { return errors.Is(err, syscall.EXDEV) }
