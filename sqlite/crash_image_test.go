@@ -38,7 +38,7 @@ func newPlatter() *platter {
 func platterOf(img image, r *recorder) *platter {
 	p := newPlatter()
 	for _, path := range slices.Sorted(maps.Keys(img)) {
-		for dir := filepath.Dir(path); dir != "."; dir = filepath.Dir(dir) {
+		for dir := dirOf(path); dir != "."; dir = dirOf(dir) {
 			p.names[dir] = 0
 		}
 		r.next++
@@ -91,7 +91,7 @@ func parent(c change) string {
 	if c.op == opLink {
 		path = c.to
 	}
-	if dir := filepath.Dir(path); dir != "." {
+	if dir := dirOf(path); dir != "." {
 		return dir
 	}
 	return ""
@@ -167,7 +167,7 @@ func (p *platter) image(d damage) image {
 
 // reachable reports whether all directories above path exist.
 func reachable(names map[string]int, path string) bool {
-	for dir := filepath.Dir(path); dir != "."; dir = filepath.Dir(dir) {
+	for dir := dirOf(path); dir != "."; dir = dirOf(dir) {
 		if _, ok := names[dir]; !ok {
 			return false
 		}
@@ -323,3 +323,6 @@ func (img image) write(dir string) error {
 	}
 	return nil
 }
+
+// dirOf returns the directory of a recorded path, which has slashes.
+func dirOf(path string) string { return filepath.ToSlash(filepath.Dir(path)) }

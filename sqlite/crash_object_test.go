@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,18 +31,9 @@ func crashNow(t *testing.T, rec *recorder) string {
 	return dir
 }
 
-// needsDirSyncs skips a test about the loss of names that were not synced.
-func needsDirSyncs(t *testing.T) {
-	t.Helper()
-	if runtime.GOOS == "windows" {
-		t.Skip("names become durable with the journal of the file system here, not by syncs of directories")
-	}
-}
-
 // TestObjectInDirectoryOfAnother puts an object into a directory that another
 // writer has made a moment ago and not synced yet, or did not live to sync.
 func TestObjectInDirectoryOfAnother(t *testing.T) {
-	needsDirSyncs(t)
 	rec := newRecorder(t, memoryDir(t))
 	db, err := Open(t.Context(), rec.root, rec.options())
 	if err != nil {
@@ -72,7 +62,6 @@ func TestObjectInDirectoryOfAnother(t *testing.T) {
 
 // TestCreationInNewDirectories opens a store below directories that do not exist.
 func TestCreationInNewDirectories(t *testing.T) {
-	needsDirSyncs(t)
 	root := memoryDir(t)
 	rec := newRecorder(t, root)
 	db, err := Open(context.Background(), filepath.Join(root, "a/b/c"), rec.options())

@@ -125,7 +125,7 @@ func (r *recorder) renameLocked(c *change) {
 }
 
 func (r *recorder) relative(path string) string {
-	rel := strings.TrimPrefix(path, r.root)
+	rel := filepath.ToSlash(strings.TrimPrefix(path, r.root))
 	return strings.TrimPrefix(rel, "/")
 }
 

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sort"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 // mapStore keeps blobs in a map and, like every store, shares no memory.
@@ -90,6 +92,14 @@ func write(t testing.TB, root string, files map[string]string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// rounds returns how often to try what scans a tree: under Wine each scan takes a second.
+func rounds(n int) int {
+	if runtime.GOOS == "windows" && testenv.Quick() {
+		return n / 10
+	}
+	return n
 }
 
 // letTick waits until what was written so far is in the past for the clock that

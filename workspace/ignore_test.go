@@ -109,6 +109,8 @@ func randomPattern(r *rand.Rand) string {
 }
 
 func TestIgnoreAgreesWithGit(t *testing.T) {
+	_, err := exec.LookPath("git")
+	testenv.SkipWithout(t, "git", err)
 	const perRepo = 400
 	repos := testenv.Scale(30, 1000)
 	seed := rand.Uint64()

@@ -166,7 +166,7 @@ func TestDamagedIndexIsNeverTrusted(t *testing.T) {
 	want := mustScan(t, newStore(), root, nil, &Options{Touched: []string{"d1/f1.o"}}).Tree
 	r := rand.New(rand.NewPCG(1, 2))
 	used := 0
-	for i := range 400 {
+	for i := range rounds(400) {
 		bad := bytes.Clone(data)
 		switch i % 4 {
 		case 0:

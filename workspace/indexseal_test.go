@@ -133,7 +133,7 @@ func TestDamagedSealedIndexIsNeverTrusted(t *testing.T) {
 	want := mustScan(t, newStore(), root, nil, touched).Tree
 	r := rand.New(rand.NewPCG(1, 2))
 	used := 0
-	for i := range 200 {
+	for i := range rounds(200) {
 		bad := bytes.Clone(data)
 		switch i % 4 {
 		case 0:
