@@ -161,7 +161,7 @@ func fill(t *testing.T, bin, store string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	threeAttempts(t, bin, store)
+	threeAttempts(t, db, bin, store)
 	add(t, db, "ten thousand turns", 10_000, func(n int) (string, string) {
 		return fmt.Sprintf("question number %d", n), fmt.Sprintf("answer number %d", n)
 	})

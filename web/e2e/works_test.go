@@ -12,6 +12,7 @@ import (
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	"github.com/stet-dev/stet/internal/attempt"
 )
 
 // work is a directory that an agent and its user write to.
@@ -136,8 +137,9 @@ func hundredFiles(t *testing.T, db *stet.DB, dir string) {
 	}
 }
 
-// threeAttempts runs a command in three copies of a directory.
-func threeAttempts(t *testing.T, bin, store string) {
+// threeAttempts runs a command in three copies of a directory. The first one has the words of
+// an agent.
+func threeAttempts(t *testing.T, db *stet.DB, bin, store string) {
 	t.Helper()
 	dir := filepath.Clean(store + "-tried")
 	script := filepath.Join(t.TempDir(), "attempts.sh")
@@ -160,5 +162,13 @@ if [ $STET_TRY = 3 ]; then exit 3; fi
 	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+t.TempDir())
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("try: %v\n%s", err, out)
+	}
+	all, err := attempt.List(t.Context(), db.Conversations(), dir)
+	if err != nil || len(all) != 3 {
+		t.Fatalf("%d attempts: %v", len(all), err)
+	}
+	said := add(t, db, "words of an attempt", 3, func(n int) (string, string) { return fmt.Sprint("asked ", n), "done" })
+	if err := db.Conversations().SetLabel(t.Context(), all[0].ID, "try.words", said); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -93,8 +93,12 @@ export function linesTests(given) {
     await page.getByRole("button", { name: "new.txt" }).click();
     await page.locator('section[aria-label="Attempt 1: new.txt"]', { hasText: "Unchanged." }).waitFor();
     assert.match(page.url(), /path=new.txt/);
-    // What each printed.
+    // What each printed, or what its agent said. A turn leads to the agent's conversation.
     await page.locator(".attempt-words", { hasText: "attempt 3 prints" }).waitFor();
+    await page.locator(".attempt-words", { hasText: "asked 2" }).getByLabel("Link to turn 2").click();
+    await page.locator("h1", { hasText: "words of an attempt" }).waitFor();
+    await page.locator("#turn-2.wanted").waitFor();
+    assert.match(page.url(), /\/c\/[^/]+\?turn=2$/);
     const narrow = await (await browser.newContext({ viewport: { width: 390, height: 844 } })).newPage();
     await narrow.goto(`${server.address}/#${server.token}`);
     await narrow.locator("a.row").first().waitFor();

@@ -30,7 +30,7 @@ export default function Subagents({ shown }: { shown: Shown }) {
           </a>
         ))}
       </nav>
-      <Transcript id={shown.info.id} root={shown.root} subagent={sub} turn={0} live={false} />
+      <Transcript id={shown.info.id} root={shown.root} subagent={sub} turn={Number(query.value.get("turn") ?? 0) || 0} live={false} />
     </div>
   );
 }

@@ -5,6 +5,7 @@ import * as api from "../api.ts";
 import { useKeys } from "../keys.ts";
 import { parseUnified } from "../lib/diff.ts";
 import { hex, oneLine, spentWords } from "../lib/format.ts";
+import { to } from "../lib/route.ts";
 import { byTurn, pageTurns, pagesFor } from "../lib/turns.ts";
 import { Copy, Empty, Html, Lines, Time, Trouble, Waiting } from "../ui.tsx";
 import { List, type ListHandle } from "../virtual.tsx";
@@ -117,30 +118,41 @@ export function Transcript({ id, root, subagent = "", turn, live, asker = subage
       handle={list}
       stick={live && turn === 0}
       onSpan={(from, to) => pagesFor(from, to).forEach((p) => void fetchPage(p))}
-      render={(i) => <Turn number={i + 1} messages={pages.current.turns.get(i)} known={pages.current.known.get(i + 1)} wanted={turn === i + 1} asker={asker} />}
+      render={(i) => <Turn number={i + 1} messages={pages.current.turns.get(i)} known={pages.current.known.get(i + 1)} wanted={turn === i + 1} asker={asker} id={id} subagent={subagent} />}
     />
   );
 }
 
-function Turn({ number, messages, known, wanted, asker }: { number: number; messages: TranscriptMessage[] | undefined; known: TranscriptTurn | undefined; wanted: boolean; asker: string }) {
+interface TurnProps {
+  number: number;
+  messages: TranscriptMessage[] | undefined;
+  known: TranscriptTurn | undefined;
+  wanted: boolean;
+  asker: string;
+  /** The conversation, and the subagent in it. Other pages show transcripts, too. */
+  id: string;
+  subagent: string;
+}
+
+function Turn({ number, messages, known, wanted, asker, id, subagent }: TurnProps) {
   const spent = spentWords(known?.spent);
   if (known?.interrupted) spent.push("interrupted");
   return (
     <div class={wanted ? "turn wanted" : "turn"} id={`turn-${number}`}>
       <div class="turn-number">
-        <a href={`${location.pathname}?turn=${number}`} aria-label={`Link to turn ${number}`}>
+        <a href={subagent ? to.conversation(id, "subagents", { sub: subagent, turn: number }) : to.conversation(id, "transcript", { turn: number })} aria-label={`Link to turn ${number}`}>
           {number}
         </a>
       </div>
       <div class="turn-body">
         {spent.length > 0 && <p class="turn-spent muted">{spent.join(" · ")}</p>}
-        {messages ? messages.map((m, i) => <Message key={m.id || i} m={m} asker={asker} />) : <p class="placeholder" aria-hidden="true" />}
+        {messages ? messages.map((m, i) => <Message key={m.id || i} m={m} asker={asker} id={id} />) : <p class="placeholder" aria-hidden="true" />}
       </div>
     </div>
   );
 }
 
-function Message({ m, asker }: { m: TranscriptMessage; asker: string }) {
+function Message({ m, asker, id }: { m: TranscriptMessage; asker: string; id: string }) {
   if (m.kind === "thinking") {
     return (
       <Fold id={m.id} class="thinking" summary={<span class="muted">Thinking · {oneLine(m.text, 80)}</span>}>
@@ -148,7 +160,7 @@ function Message({ m, asker }: { m: TranscriptMessage; asker: string }) {
       </Fold>
     );
   }
-  if (m.tool) return <ToolCall m={m} />;
+  if (m.tool) return <ToolCall m={m} id={id} />;
   if (m.kind === "error") return <p class="broken">{m.text}</p>;
   return (
     <div class={`message ${m.role}`}>
@@ -183,7 +195,7 @@ function Fold({ id, class: c, summary, children }: { id: string; class: string; 
   );
 }
 
-function ToolCall({ m }: { m: TranscriptMessage }) {
+function ToolCall({ m, id }: { m: TranscriptMessage; id: string }) {
   const t = m.tool!;
   const bad = t.status === "error" || t.status === "timeout" || t.status === "rejected";
   return (
@@ -202,7 +214,7 @@ function ToolCall({ m }: { m: TranscriptMessage }) {
       {t.output && <Part title="Output" text={t.output} />}
       {t.subagent && (
         <p>
-          <a href={`${location.pathname.split("/").slice(0, 3).join("/")}/subagents?sub=${encodeURIComponent(t.subagent)}`}>What the subagent did</a>
+          <a href={to.conversation(id, "subagents", { sub: t.subagent })}>What the subagent did</a>
         </p>
       )}
       {t.truncated && <p class="muted">Large output is omitted here; see Raw or stet export for all of it.</p>}
