@@ -40,7 +40,8 @@ LAZYGC := env GOGC=off GOMEMLIMIT=1GiB
 TAGS := grpcnotrace
 
 # The systems and processors that releases are made for.
-RELEASE_TARGETS := linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64,freebsd/amd64,freebsd/arm64
+OTHERS          := linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64,freebsd/amd64,freebsd/arm64
+RELEASE_TARGETS := linux/amd64,$(OTHERS)
 
 # vet is part of lint. Without symbols for debuggers the test programs link in two thirds
 # of the time.
@@ -86,15 +87,12 @@ race:
 	$(SETUP) $(PARTS) $(MORE) compiler
 	if $(SETUP) --has compiler; then STET_FULL=1 RAPID_CHECKS=25 CGO_ENABLED=1 $(GOTEST) -race $(MANY) $(RACE); fi
 
-# Compiles everything, tests included, for macOS and Windows, and the program for FreeBSD. The
-# code is the same for every processor, except where it talks to the system: that is compiled
-# for the other processors too. make release makes the program for all of them.
+# Checks that everything, tests included, compiles for the other systems and processors, and
+# compiles and vets what talks to the system there. make release makes the program for all.
 cross:
-	$(LAZYGC) GOOS=darwin GOARCH=arm64 go vet ./...
-	$(LAZYGC) GOOS=windows GOARCH=amd64 go vet ./...
-	$(LAZYGC) GOOS=freebsd GOARCH=amd64 go build -o /dev/null ./cmd/stet
-	for target in linux/arm64 darwin/amd64 windows/arm64 freebsd/arm64; do \
-		$(LAZYGC) GOOS=$${target%/*} GOARCH=$${target#*/} go build $(SYSTEMS) || exit 1; done
+	go run ./internal/tools/othersystems -targets $(OTHERS) ./...
+	for target in darwin/arm64 windows/amd64 freebsd/amd64; do \
+		$(LAZYGC) GOOS=$${target%/*} GOARCH=$${target#*/} go vet $(SYSTEMS) || exit 1; done
 
 # Rewinds with the code that Windows has, which the tag portable brings to this system: kills
 # and faults included.
