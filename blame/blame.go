@@ -195,6 +195,9 @@ func originOf(v *checkpoint.Version) Origin {
 
 // text reads the file, or says why it has no lines.
 func (r *Reader) text(ctx context.Context, at *checkpoint.Record, path string) ([]byte, error) {
+	if path == "." { // the workspace itself, which no tree has under a name
+		return nil, fmt.Errorf("%w: %q is a directory", ErrNoLines, path)
+	}
 	if err := workspace.CheckPath(path); err != nil {
 		return nil, fmt.Errorf("%w: %q: %w", ErrNoFile, path, err)
 	}

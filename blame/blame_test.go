@@ -244,7 +244,7 @@ func TestWhatHasNoLines(t *testing.T) {
 	f.must(os.Remove(filepath.Join(f.w.Path(), "gone")))
 	last := f.save(checkpoint.Request{})
 	for name, want := range map[string]error{
-		"dir": blame.ErrNoLines, "binary": blame.ErrNoLines, "link": blame.ErrNoLines,
+		"dir": blame.ErrNoLines, ".": blame.ErrNoLines, "binary": blame.ErrNoLines, "link": blame.ErrNoLines,
 		"gone": blame.ErrNoFile, "never": blame.ErrNoFile, "dir/a/b": blame.ErrNoFile, "../a": blame.ErrNoFile, "": blame.ErrNoFile,
 	} {
 		if _, err := f.File(t.Context(), last, name); !errors.Is(err, want) {
