@@ -46,6 +46,8 @@ func TestRoundTrips(t *testing.T) {
 			}))
 		}
 	}
+	// Reads share a round trip if they wait at the same time, so a busy machine has more of
+	// them: the limits are far above what it showed, and below one for each read.
 	within := func(what string, got int64, each int, want float64) {
 		t.Helper()
 		per := float64(got) / float64(each)
@@ -75,7 +77,7 @@ func TestRoundTrips(t *testing.T) {
 		}
 		rows = report.Rows
 	}
-	within("a check, for each row,", trips.Of(check), int(rows), 0.25)
+	within("a check, for each row,", trips.Of(check), int(rows), 0.75)
 	var archived int64
 	statements := trips.Statements(func() {
 		archived = trips.Of(func() {
