@@ -45,6 +45,7 @@ var suites = []suite{
 	{"./fleet", "ArchivedCost", "3x"},
 	{"./internal/cli", "Hook", "100x"},
 	{"./internal/cli", "Start", "50x"},
+	{"./internal/cli", "Try|Adopt|Prove", "11x"},
 	{"./internal/cli", "Import", "1x"},
 	{"./internal/suites", "Savers", "1x"},
 	{"./internal/suites", "Streams", "1x"},
