@@ -40,8 +40,7 @@ LAZYGC := env GOGC=off GOMEMLIMIT=1GiB
 TAGS := grpcnotrace
 
 # The systems and processors that releases are made for.
-OTHERS          := linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64,freebsd/amd64,freebsd/arm64
-RELEASE_TARGETS := linux/amd64,$(OTHERS)
+RELEASE_TARGETS := linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64,freebsd/amd64,freebsd/arm64
 
 # vet is part of lint. Without symbols for debuggers the test programs link in two thirds
 # of the time.
@@ -87,10 +86,10 @@ race:
 	$(SETUP) $(PARTS) $(MORE) compiler
 	if $(SETUP) --has compiler; then STET_FULL=1 RAPID_CHECKS=25 CGO_ENABLED=1 $(GOTEST) -race $(MANY) $(RACE); fi
 
-# Checks that everything, tests included, compiles for the other systems and processors, and
+# Checks that everything, tests included, compiles for all systems and processors, and
 # compiles and vets what talks to the system there. make release makes the program for all.
 cross:
-	go run ./internal/tools/othersystems -targets $(OTHERS) ./...
+	go run ./internal/tools/othersystems -targets $(RELEASE_TARGETS) ./...
 	for target in darwin/arm64 windows/amd64 freebsd/amd64; do \
 		$(LAZYGC) GOOS=$${target%/*} GOARCH=$${target#*/} go vet $(SYSTEMS) || exit 1; done
 
