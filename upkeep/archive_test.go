@@ -343,3 +343,18 @@ func TestArchiveIdlePassesDamage(t *testing.T) {
 	}
 	wantObjects(t, b, 2)
 }
+
+// A checkpoint that cannot be read keeps its conversation from being archived, and no other.
+func TestArchiveIdlePassesADamagedCheckpoint(t *testing.T) {
+	b := memBackend()
+	db := openOver(t, b, nil)
+	for _, id := range []string{"c1", "c2", "c3"} {
+		talk(t, db, id, 2)
+	}
+	rec := capture(t, db, t.TempDir(), "c2", "text")
+	must(t, b.Rows.Commit(t.Context(), &kv.Batch{Set: []kv.Set{{Key: keyspace.Checkpoint(rec.ID), Value: []byte("damaged")}}}))
+	res, err := db.ArchiveIdle(t.Context(), &upkeep.ArchiveOptions{IdleFor: -1})
+	if err != nil || res.Archived != 2 || len(res.Damaged) != 1 || res.Damaged[0].ID != "c2" {
+		t.Errorf("%+v, %v, want 2 archived and the damaged one named", res, err)
+	}
+}

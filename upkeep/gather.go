@@ -157,10 +157,15 @@ func (g *gatherer) checkpoints(ctx context.Context, listed []kv.Row) error {
 	service := checkpoint.New(g.stores.Blobs, g.stores.Live, nil)
 	ranges, err := beside(listed, readsBeside, func(row kv.Row) (kv.Range, error) {
 		rec, err := service.Get(ctx, keyspace.Last(row.Key))
-		if errors.Is(err, checkpoint.ErrNotFound) || err == nil && rec.Conversation != g.id {
+		switch {
+		case errors.Is(err, checkpoint.ErrNotFound):
+			return kv.Range{}, nil
+		case err != nil:
+			return kv.Range{}, err
+		case rec.Conversation != g.id:
 			return kv.Range{}, nil
 		}
-		return only(keyspace.Checkpoint(rec.ID)), errors.Join(err, g.idle(rec.Time))
+		return only(keyspace.Checkpoint(rec.ID)), g.idle(rec.Time)
 	})
 	if err != nil {
 		return err
