@@ -79,7 +79,7 @@ func sameContent(a, b *checkpoint.Version) bool {
 }
 
 // content returns the lines of a version. What has none, such as a binary file, is empty:
-// what comes after it begins anew.
+// what comes after it starts over.
 func (r *Reader) content(ctx context.Context, e *workspace.Entry) ([]byte, error) {
 	if !hasLines(e) {
 		return nil, nil

@@ -35,7 +35,7 @@ type Options struct {
 	// RetryFor is how long a commit is retried while the database cannot be reached,
 	// as during a failover; 0 means 30 seconds.
 	RetryFor time.Duration
-	// Beside, if set, returns statements that belong into the transaction of batches, on
+	// Beside, if set, returns statements that belong in the transaction of batches, on
 	// tables of other packages. They must have an effect only while the condition holds,
 	// which refers to the first two arguments; their own arguments follow.
 	Beside func(tenant string, batches []*kv.Batch, condition string) []Statement

@@ -233,7 +233,7 @@ func (s *Store) landed(f *flight, data []byte, err error) {
 	close(f.done)
 }
 
-// worthKeeping reports whether the result of a read belongs into the cache.
+// worthKeeping reports whether the result of a read belongs in the cache.
 func (s *Store) worthKeeping(id blob.ID, data []byte, err error) bool {
 	return err == nil && int64(len(data)) <= s.maxBlob && s.verify(id, data) == nil
 }
