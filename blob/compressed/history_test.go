@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 // script is a history of edits that can be played on several benches.
@@ -55,7 +56,7 @@ func (sc *script) live(last int) map[blob.ID]bool {
 // comparisons off, with compacting that is broken off and collections in between,
 // and on one that compares at once.
 func TestGenerationsOfEditsByFreshProcesses(t *testing.T) {
-	for seed := range uint64(6) {
+	for seed := range uint64(testenv.Sizes(3, 6, 6)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			sc := &script{rng: rand.New(rand.NewPCG(seed, 6))}
 			late, now := newBench(t, int(seed%3)), newBench(t, 1<<30)
