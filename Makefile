@@ -50,9 +50,8 @@ test check full race lint cross test-portable test-long test-suites: export GOFL
 # of the time.
 GOTEST := go test -toolexec '$(LAZYGC)' -vet=off -ldflags '-s -w' -timeout 30m
 
-# Compiles the packages without their tests, links nothing. The tests report what does not
-# compile.
-COMPILE := go list -toolexec '$(LAZYGC)' -e -export -deps -f '' ./... >/dev/null 2>&1
+# Compiles the packages and their tests, links nothing. The tests report what does not compile.
+COMPILE := go list -toolexec '$(LAZYGC)' -e -test -export -deps -f '' ./... >/dev/null 2>&1
 
 # Tests wait for disks and processes, so there are more at a time than there are cores. Those
 # that take longest begin first, and the others fill in beside them.
@@ -69,10 +68,10 @@ build:
 run: build
 	./stet --store $(CACHE)/run serve --demo
 
-# Setup mostly waits for downloads, so the packages are compiled beside it. The S3 server
-# comes after that: half of the packages that it is compiled from are ours too. Tests are
-# compiled beside other tests. The last line names what this machine could not run. Properties
-# are tried ten times here, 25 times under the race detector, elsewhere a hundred times.
+# Setup mostly waits for downloads, so packages and tests are compiled beside it. The S3 server
+# comes after that: half of the packages that it is compiled from are ours too. The last line
+# names what this machine could not run. Properties are tried ten times here, 25 times under
+# the race detector, elsewhere a hundred times.
 test:
 	@$(SETUP) $(filter-out versitygw,$(PARTS)) & $(COMPILE); $(LAZYGC) $(SETUP) versitygw && wait $$!
 	@code=0; RAPID_CHECKS=10 $(GOTEST) $(MANY) $(LONGEST) ./... || code=$$?; $(SETUP) --left-out $(PARTS); exit $$code
