@@ -36,6 +36,7 @@ var importMap = map[string][]string{
 	"bisect":                 {},
 	"internal/osfile":        {},
 	"internal/lru":           {},
+	"internal/recall":        {},
 	"internal/minisign":      {},
 	"internal/spelling":      {},
 	"internal/wirecode":      {},
@@ -77,7 +78,7 @@ var importMap = map[string][]string{
 	// Services.
 	"conversation":      {"blob", "kv", "gen/...", "internal/keyspace", "internal/rowformat", "internal/lookup", "conversation/..."},
 	"conversation/...":  {"blob", "kv", "gen/...", "internal/keyspace", "internal/rowformat", "internal/lookup", "conversation/..."},
-	"checkpoint/...":    {"blob", "kv", "gen/...", "internal/keyspace", "internal/lookup", "internal/swapdir", "workspace", "conversation/...", "transcript", "checkpoint/..."},
+	"checkpoint/...":    {"blob", "kv", "gen/...", "internal/keyspace", "internal/lookup", "internal/recall", "internal/swapdir", "workspace", "conversation/...", "transcript", "checkpoint/..."},
 	"cloudagent/...":    {"blob", "kv", "gen/...", "internal/keyspace", "internal/rowformat", "internal/lane", "internal/lookup", "conversation/...", "cloudagent/..."},
 	"thread":            {"blob", "kv", "gen/...", "internal/kept", "internal/keyspace", "internal/lane", "internal/rowformat", "conversation/graph"},
 	"document":          {"blob", "kv", "gen/...", "internal/kept", "internal/keyspace", "internal/lane", "internal/rowformat", "conversation/graph"},
@@ -117,7 +118,7 @@ var importMap = map[string][]string{
 	"mirror": {"blob", "blob/writethrough", "meter", "kv", "conversation/graph", "internal/keyspace"},
 
 	// The front door, and those who come through it.
-	".":                    {"usage", "meter", "blob/...", "kv/...", "keyring", "sqlite", "pack", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "gen/...", "internal/keyspace", "upkeep", "mirror", "purge", "document", "stream", "thread"},
+	".":                    {"usage", "meter", "blob/...", "kv/...", "keyring", "sqlite", "pack", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "gen/...", "internal/keyspace", "internal/recall", "upkeep", "mirror", "purge", "document", "stream", "thread"},
 	"fleet":                {".", "meter/...", "checkpoint", "access", "blob/...", "kv/...", "keyring", "postgres", "pack", "conversation/...", "cloudagent/...", "search/...", "sqlite", "server", "internal/keyspace", "upkeep"},
 	"adapters/eino":        {"document"},
 	"adapters/gocloud":     {"blob", "document", "kv", "fault"},

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/internal/recall"
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/workspace"
 )
@@ -60,9 +61,13 @@ func (s indexSeal) Key(id [8]byte, salt []byte) ([]byte, error) {
 }
 
 // dropIndexes removes the stat indexes for which due returns true, and returns how
-// many. They are rebuilt on demand.
+// many. They are rebuilt on demand. It also removes all that is recalled, whatever seals it.
 func (db *DB) dropIndexes(due func(workspace.IndexFile) bool) (n int, err error) {
-	files, err := workspace.IndexFiles(filepath.Join(db.engine.Dir(), IndexName))
+	dir := filepath.Join(db.engine.Dir(), IndexName)
+	if err := recall.New(filepath.Join(dir, recall.Name), nil).Drop(); err != nil {
+		return 0, fmt.Errorf("remove what is recalled: %w", err)
+	}
+	files, err := workspace.IndexFiles(dir)
 	if err != nil {
 		return 0, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/internal/recall"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/upkeep"
 )
@@ -181,6 +182,11 @@ func TestPlainIndexesOfAnEarlierReleaseGo(t *testing.T) {
 	indexes := filepath.Join(dir, IndexName)
 	for _, name := range []string{"0123456789abcdef.index", "0123456789abcdef.index.tmp-123"} {
 		must(t, os.WriteFile(filepath.Join(indexes, name), []byte("stWi\x02\x00\x00\x00 canaryfile.txt"), 0o600))
+	}
+	recalled := recall.New(filepath.Join(indexes, recall.Name), nil)
+	recalled.Put("trees", []byte("canaryfile.txt"))
+	if recalled.Get("trees") == nil {
+		t.Fatal("nothing is recalled")
 	}
 	hold(t, dir, &unlock, func(*DB) {})
 	showsNothing(t, dir, space)

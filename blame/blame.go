@@ -33,6 +33,7 @@ type Reader struct {
 	turns         *timeline.Reader
 	transcripts   *transcript.Reader
 	ahead         int // versions that are read together
+	many          int // versions that are worth remembering
 }
 
 // New returns a reader of what two services keep in a store of blobs.
@@ -40,7 +41,7 @@ func New(blobs blob.Store, checkpoints *checkpoint.Service, conversations *conve
 	return &Reader{
 		blobs: blobs, checkpoints: checkpoints, conversations: conversations,
 		turns: timeline.New(checkpoints, conversations), transcripts: transcript.New(conversations, blobs),
-		ahead: aheadTexts,
+		ahead: aheadTexts, many: manyVersions,
 	}
 }
 
@@ -133,7 +134,7 @@ func (r *Reader) File(ctx context.Context, at *checkpoint.Record, path string) (
 	if err != nil {
 		return nil, err
 	}
-	places, err := Trace(ctx, r.steps(ctx, versions.List))
+	places, err := r.places(ctx, at.Workspace, path, versions.List)
 	if err != nil {
 		return nil, fmt.Errorf("blame %q: %w", path, err)
 	}

@@ -299,6 +299,16 @@ func (m *model) compare(t *testing.T, at *checkpoint.Record, files modelFiles) {
 	}
 }
 
+// compareNow blames the files of the present.
+func (m *model) compareNow(t *testing.T) {
+	m.t.Helper()
+	res, err := m.w.Present(t.Context())
+	m.must(err)
+	now, err := m.w.Unsaved(t.Context(), res.Tree)
+	m.must(err)
+	m.compare(t, now, m.files)
+}
+
 // play makes a history and compares all of it.
 func (m *model) play(t *testing.T, acts int) {
 	m.t.Helper()
@@ -306,12 +316,11 @@ func (m *model) play(t *testing.T, acts int) {
 	m.checkpoint(t, checkpoint.Request{})
 	for range acts {
 		m.act(t)
+		if m.pick(4, "look") == 0 { // later looks begin with what this one finds
+			m.compareNow(t)
+		}
 	}
-	res, err := m.w.Present(t.Context())
-	m.must(err)
-	now, err := m.w.Unsaved(t.Context(), res.Tree)
-	m.must(err)
-	m.compare(t, now, m.files)
+	m.compareNow(t)
 	for rec, err := range m.w.List(t.Context(), nil) {
 		m.must(err)
 		if m.pick(4, "compare") == 0 {
@@ -330,7 +339,11 @@ func TestBlameIsAReplayOfTheHistory(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		memory := memblob.New()
 		blobs, rows := blob.Checked(memory), memkv.New(memory)
-		service, convs := checkpoint.New(blobs, rows, nil), conversation.New(blobs, rows, nil)
+		opts := &checkpoint.Options{}
+		if rapid.Bool().Draw(rt, "recall") {
+			opts.IndexDir = testenv.TempDir(t)
+		}
+		service, convs := checkpoint.New(blobs, rows, opts), conversation.New(blobs, rows, nil)
 		w, err := service.Open(t.Context(), testenv.TempDir(t))
 		if err != nil {
 			rt.Fatal(err)
@@ -339,6 +352,7 @@ func TestBlameIsAReplayOfTheHistory(t *testing.T) {
 		pick := func(n int, what string) int { return rapid.IntRange(0, n-1).Draw(rt, what) }
 		reader := blame.New(blobs, service, convs)
 		reader.ReadTogether(rapid.IntRange(1, 4).Draw(rt, "together"))
+		reader.RememberFrom(rapid.IntRange(1, 4).Draw(rt, "remember"))
 		newModel(rt, pick, w, reader).play(t, rapid.IntRange(3, 9).Draw(rt, "acts"))
 	})
 }
@@ -356,7 +370,9 @@ func TestBlameOnAnEmbeddedStore(t *testing.T) {
 		}
 		rnd := rand.New(rand.NewPCG(seed, 7))
 		pick := func(n int, _ string) int { return rnd.IntN(n) }
-		newModel(t, pick, w, blame.New(db.Blobs(), db.Checkpoints(), db.Conversations())).play(t, testenv.Sizes(20, 40, 80))
+		reader := blame.New(db.Blobs(), db.Checkpoints(), db.Conversations())
+		reader.RememberFrom(2)
+		newModel(t, pick, w, reader).play(t, testenv.Sizes(20, 40, 80))
 		if err := w.Close(); err != nil {
 			t.Error(err)
 		}

@@ -16,6 +16,7 @@ import (
 type pathBack struct {
 	v     *versions
 	in    pathIn
+	seen  *seenTrees
 	last  int                // index of the checkpoint that found ends with
 	found []*workspace.Entry // earlier ones first
 	some  int                // read at once
@@ -35,15 +36,33 @@ func (b *pathBack) at(ctx context.Context, path string, i int) (*workspace.Entry
 	b.some = min(max(2*b.some, firstTrees), mostTrees)
 	if path != b.in.path {
 		b.in, b.some = pathIn{path: path, names: strings.Split(path, "/")}, firstTrees
+		b.seen = b.v.seenAt(path)
 	}
 	first := max(0, i-b.some+1)
 	b.last, b.found = i, make([]*workspace.Entry, i-first+1)
+	left := i - first // to be read, with those before it
+	for ; left >= 0; left-- {
+		e, ok := b.seen.at[b.v.records[first+left].Tree]
+		if !ok {
+			break
+		}
+		b.found[left] = e
+	}
+	if left < 0 {
+		return b.found[len(b.found)-1], nil
+	}
 	err := blob.ReadMany(ctx, b.v.s.blobs, func(from blob.Reader) (err error) {
-		for n := i - first; n >= 0; n-- {
-			if b.found[n], err = b.in.at(ctx, from, b.v.records[first+n].Tree); err != nil {
-				b.found = b.found[n+1:]
-				break
+		for n := left; n >= 0; n-- {
+			tree := b.v.records[first+n].Tree
+			e, ok := b.seen.at[tree]
+			if !ok {
+				if e, err = b.in.at(ctx, from, tree); err != nil {
+					b.found = b.found[n+1:]
+					break
+				}
+				b.seen.add(tree, e)
 			}
+			b.found[n] = e
 		}
 		if len(b.found) == 0 {
 			return err

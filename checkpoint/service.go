@@ -77,6 +77,8 @@ type Options struct {
 	hook func(call, path string) error
 	// life reports whether a process is running. Tests replace it.
 	life func(Process) Life
+	// manyTrees is how many trees a look reads before it remembers them. Tests lower it.
+	manyTrees int
 }
 
 func (o *Options) timeout(operations int) time.Duration {
@@ -120,6 +122,9 @@ func New(blobs blob.Store, rows kv.Store, opts *Options) *Service {
 	}
 	if s.opts.life == nil {
 		s.opts.life = Process.Life
+	}
+	if s.opts.manyTrees == 0 {
+		s.opts.manyTrees = manyTrees
 	}
 	if s.opts.LockWait == 0 {
 		s.opts.LockWait = 30 * time.Second

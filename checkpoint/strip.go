@@ -41,12 +41,15 @@ func (s *Service) Strip(ctx context.Context, ws string, files map[string][]strin
 			return gone, fmt.Errorf("strip checkpoint %s: %w", id, err)
 		}
 	}
-	// The index holds hashes of the removed contents. It does not fit the new tree, so it
-	// would be dropped anyway.
+	// The index and what is recalled hold hashes of the removed contents. The index does not
+	// fit the new tree, so it would be dropped anyway.
 	if s.opts.IndexDir == "" {
 		return gone, nil
 	}
 	if err := os.Remove(s.file(ws, ".index")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return gone, fmt.Errorf("strip checkpoints of workspace %s: %w", ws, err)
+	}
+	if err := s.recalled().Drop(); err != nil {
 		return gone, fmt.Errorf("strip checkpoints of workspace %s: %w", ws, err)
 	}
 	return gone, nil

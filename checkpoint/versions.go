@@ -60,6 +60,7 @@ func (s *Service) Versions(ctx context.Context, path string, to *Record, from Re
 	if err := v.find(ctx); err != nil {
 		return nil, fmt.Errorf("versions of %q: %w", path, err)
 	}
+	v.remember()
 	if err := v.attribute(ctx); err != nil {
 		return nil, fmt.Errorf("versions of %q: %w", path, err)
 	}
@@ -92,6 +93,7 @@ type versions struct {
 	records []*Record // oldest first
 	changes []*pathChange
 	known   map[pathAt]*pathChange
+	seen    map[string]*seenTrees // by path
 	out     *Versions
 }
 
