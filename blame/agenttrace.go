@@ -71,6 +71,7 @@ func (r *Reader) AgentTrace(ctx context.Context, at time.Time, files ...*File) (
 	}
 	teller, sum := r.Teller(), sha256.New()
 	for _, f := range files {
+		teller.Expect(f)
 		file, err := traceFile(ctx, teller, f)
 		if err != nil {
 			return nil, err

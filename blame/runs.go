@@ -26,6 +26,7 @@ type Told struct {
 // Tell reads the words of all lines of a file.
 func (r *Reader) Tell(ctx context.Context, f *File) (*Told, error) {
 	teller := r.Teller()
+	teller.Expect(f)
 	told := &Told{File: f, Words: make([]*Words, len(f.Origins))}
 	for i := range f.Origins {
 		var err error

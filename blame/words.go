@@ -50,6 +50,7 @@ type Teller struct {
 	infos   map[string]*conversation.Info
 	turns   map[turnKey][]transcript.Message
 	calls   map[turnKey]*turnCalls
+	expects map[string][]int // turns by conversation that somebody asks for soon
 }
 
 type turnKey struct {
@@ -102,6 +103,9 @@ func (t *Teller) ask(ctx context.Context, w *Words, rec *checkpoint.Record, newe
 		if err := t.readNewest(ctx, newest); err != nil {
 			return err
 		}
+		if err := t.readAhead(ctx, rec, newest); err != nil {
+			return err
+		}
 		messages, err := t.Messages(ctx, now)
 		if err != nil {
 			return err
@@ -117,6 +121,40 @@ func (t *Teller) ask(ctx context.Context, w *Words, rec *checkpoint.Record, newe
 	if err == nil {
 		w.Prompt = turn.Text()
 	}
+	return err
+}
+
+// Expect says that the words of all lines of a file are asked for, so that turns of a
+// conversation are read together.
+func (t *Teller) Expect(f *File) {
+	seen := make([]bool, len(f.Origins))
+	t.expects = make(map[string][]int)
+	for _, line := range f.Lines {
+		o := &f.Origins[line.Origin]
+		if seen[line.Origin] || o.Kind != Agent || o.Writer.Turn == 0 {
+			continue
+		}
+		seen[line.Origin] = true
+		t.expects[o.Writer.Conversation] = append(t.expects[o.Writer.Conversation], int(o.Writer.Turn))
+	}
+	for _, turns := range t.expects {
+		slices.Sort(turns) // as they are stored
+	}
+}
+
+// aheadTurns are read together. What they hold must fit into the memory of the store.
+const aheadTurns = 64
+
+// readAhead reads the turn of a checkpoint with others that are expected.
+func (t *Teller) readAhead(ctx context.Context, rec *checkpoint.Record, newest blob.ID) error {
+	turns := t.expects[rec.Conversation]
+	at := slices.Index(turns, int(rec.Turn))
+	if at < 0 || t.newest[newest] == nil {
+		return nil
+	}
+	n := min(len(turns), at+aheadTurns)
+	err := t.newest[newest].ReadAhead(ctx, turns[at:n])
+	t.expects[rec.Conversation] = slices.Delete(turns, at, n)
 	return err
 }
 

@@ -204,6 +204,7 @@ type shownFile struct {
 func (a *app) tellLines(ctx context.Context, reader *blame.Reader, file *blame.File, why bool) (*shownFile, error) {
 	shown := &shownFile{File: file, words: make([]*blame.Words, len(file.Origins)), whys: make([]*blame.Story, len(file.Origins))}
 	teller := reader.Teller()
+	teller.Expect(file)
 	teller.WithoutModels = !why && !a.json // a table does not show them
 	for _, line := range file.Lines {
 		words := shown.words[line.Origin]
