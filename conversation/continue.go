@@ -78,7 +78,11 @@ func (s *Store) Continue(ctx context.Context, id string, state *agentv1.Conversa
 	if head.Seq > 0 {
 		listed = head.Time.UnixMilli()
 	}
-	return out, out.plan(id, version, listed)
+	if err := out.plan(id, version, listed); err != nil {
+		return out, err
+	}
+	s.filters.Store(nil) // the caller would not notice that it is outdated
+	return out, s.file(ctx, rec, listed, out.Save.Time.UnixMilli(), &out.Batch)
 }
 
 // sameState reports whether a state is the current one, whatever the order of the

@@ -123,8 +123,8 @@ func (s *Store) remains(ctx context.Context, id string) (remains, error) {
 	if r.listed, err = s.listedAt(ctx, id); err != nil {
 		return r, err
 	}
-	filed, err := s.filedAt(ctx, id)
-	r.listed = append(r.listed, filed...)
+	filed, expect, err := s.filedAt(ctx, id)
+	r.listed, r.expect = append(r.listed, filed...), append(r.expect, expect...)
 	return r, err
 }
 

@@ -16,10 +16,13 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// A conversation is listed under its workspace and under its agent, so that a list of
-// those reads nothing else. These rows come and go with its record; saves do not touch
-// them, and the order by time is that of all conversations. Their keys hold sums with a
-// random salt: names can be guessed, and the keys of an encrypted store are readable.
+// A conversation is listed under its workspace, under its agent and under both, so that a
+// list of those reads nothing else. These rows come and go with its record. They are in
+// the order of spans of 17 minutes, not of times: a save moves them only if it is in
+// another span than the one before, so that few saves write more rows than without a
+// filter. Inside a span a list takes the order from the rows of all conversations. The keys
+// hold sums with a random salt: names can be guessed, and the keys of an encrypted store
+// are readable.
 
 // filtersKey is the row with the salt. It also says how far a store that an earlier
 // release filled was read.
@@ -33,12 +36,17 @@ type filters struct {
 	version uint64 // of the row
 }
 
-const saltSize = 16
+const (
+	saltSize = 16
+	// byTime is the state of the row. Other ones are of earlier releases, whose rows had no
+	// spans.
+	byTime = "by-time"
+)
 
 func (f *filters) row() []byte {
-	state := "built"
+	state := byTime
 	if !f.built {
-		state = "after " + keyspace.Escape(f.done)
+		state += " after " + keyspace.Escape(f.done)
 	}
 	return []byte(hex.EncodeToString(f.salt) + " " + state)
 }
@@ -47,13 +55,14 @@ func (f *filters) row() []byte {
 func decodeFilters(row kv.Row) (*filters, error) {
 	text, state, _ := strings.Cut(string(row.Value), " ")
 	salt, err := hex.DecodeString(text)
-	done, building := strings.CutPrefix(state, "after ")
-	if err != nil || len(salt) != saltSize || !building && state != "built" {
-		return nil, corrupt(row, "it is not a salt and a state")
-	}
-	f := &filters{salt: salt, built: !building, version: row.Version}
+	f := &filters{salt: salt, built: state == byTime, version: row.Version}
+	done, building := strings.CutPrefix(state, byTime+" after ")
 	if building {
 		f.done = keyspace.Unescape(done)
+	}
+	earlier := state == "built" || strings.HasPrefix(state, "after ")
+	if err != nil || len(salt) != saltSize || !f.built && !building && !earlier {
+		return nil, corrupt(row, "it is not a salt and a state")
 	}
 	return f, nil
 }
@@ -65,22 +74,53 @@ func (f *filters) sum(kind, value string) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// sums returns those of a workspace and of an agent, without empty ones.
-func (f *filters) sums(workspace, agent string) (sums []string) {
-	if workspace != "" {
-		sums = append(sums, f.sum("workspace", workspace))
+// sumOf returns the one under which a list finds what has a workspace and an agent, of
+// which one may be empty.
+func (f *filters) sumOf(workspace, agent string) string {
+	switch {
+	case agent == "":
+		return f.sum("workspace", workspace)
+	case workspace == "":
+		return f.sum("agent", agent)
 	}
-	if agent != "" {
-		sums = append(sums, f.sum("agent", agent))
-	}
-	return sums
+	return f.sum("workspace and agent", workspace+"\x00"+agent)
 }
 
-// keys returns the keys of the rows that list a conversation.
-func (f *filters) keys(rec *stetv1.ConversationRecord) []string {
-	keys := f.sums(rec.GetWorkspace(), rec.GetAgent())
-	for i, sum := range keys {
-		keys[i] = keyspace.ConversationOf(sum, rec.GetId())
+// keys returns the keys of the rows that list a conversation which was last changed at a
+// time.
+func (f *filters) keys(rec *stetv1.ConversationRecord, unixMS int64) (keys []string) {
+	workspace, agent := rec.GetWorkspace(), rec.GetAgent()
+	add := func(workspace, agent string) {
+		keys = append(keys, keyspace.ConversationOf(f.sumOf(workspace, agent), keyspace.Span(unixMS), rec.GetId()))
+	}
+	if workspace != "" {
+		add(workspace, "")
+	}
+	if agent != "" {
+		add("", agent)
+	}
+	if workspace != "" && agent != "" {
+		add(workspace, agent)
+	}
+	return keys
+}
+
+// earlier returns the keys of the rows of earlier releases.
+func (f *filters) earlier(rec *stetv1.ConversationRecord) (keys []string) {
+	if rec.GetWorkspace() != "" {
+		keys = append(keys, keyspace.EarlierConversationOf(f.sumOf(rec.GetWorkspace(), ""), rec.GetId()))
+	}
+	if rec.GetAgent() != "" {
+		keys = append(keys, keyspace.EarlierConversationOf(f.sumOf("", rec.GetAgent()), rec.GetId()))
+	}
+	return keys
+}
+
+// unfiled returns the keys to remove with a conversation that was last changed at a time.
+func (f *filters) unfiled(rec *stetv1.ConversationRecord, unixMS int64) []string {
+	keys := f.keys(rec, unixMS)
+	if !f.built {
+		keys = append(keys, f.earlier(rec)...)
 	}
 	return keys
 }
@@ -110,7 +150,7 @@ func (s *Store) makeFilters(ctx context.Context) (*filters, error) {
 	if f := s.filters.Load(); f != nil {
 		return f, nil
 	}
-	for range attempts {
+	for n := range attempts {
 		f, err := s.loadFilters(ctx)
 		switch {
 		case err == nil:
@@ -121,7 +161,7 @@ func (s *Store) makeFilters(ctx context.Context) (*filters, error) {
 		case !errors.Is(err, kv.ErrNotFound):
 			return nil, err
 		}
-		if err := s.addFilters(ctx); err != nil && !errors.Is(err, kv.ErrConflict) {
+		if err := s.addFilters(ctx, filePage>>n); err != nil && !errors.Is(err, kv.ErrConflict) {
 			return nil, fmt.Errorf("write filters: %w", err)
 		}
 	}
@@ -130,40 +170,66 @@ func (s *Store) makeFilters(ctx context.Context) (*filters, error) {
 
 // addFilters makes the row. Some conversations of an earlier release are listed at once,
 // many by FileAll.
-func (s *Store) addFilters(ctx context.Context) error {
+func (s *Store) addFilters(ctx context.Context, size int) error {
 	f := &filters{salt: make([]byte, saltSize)}
 	rand.Read(f.salt) // never fails
-	_, err := s.fileSome(ctx, f)
+	_, err := s.fileSome(ctx, f, size)
 	return err
+}
+
+// nowhere is the time of a conversation before it is created.
+const nowhere = -1
+
+// file adds to a batch what moves a conversation from one time to another in the lists by
+// workspace and agent. The batch must fail if there is another save meanwhile. If a commit
+// fails with a conflict that outdated reports, the rest of the batch must be tried again.
+func (s *Store) file(ctx context.Context, rec *stetv1.ConversationRecord, from, to int64, b *kv.Batch) error {
+	if rec.GetWorkspace() == "" && rec.GetAgent() == "" || from != nowhere && keyspace.Span(from) == keyspace.Span(to) {
+		return nil
+	}
+	f, err := s.makeFilters(ctx)
+	if err != nil || f == nil {
+		return err
+	}
+	b.Expect = append(slices.Clip(b.Expect), kv.Expect{Key: filtersKey, Version: f.version})
+	if from != nowhere {
+		b.Delete = append(slices.Clip(b.Delete), f.keys(rec, from)...)
+	}
+	b.Set = slices.Clip(b.Set)
+	for _, key := range f.keys(rec, to) {
+		b.Set = append(b.Set, kv.Set{Key: key})
+	}
+	return nil
+}
+
+// outdated reports whether a commit failed because the row with the salt was replaced, or
+// filled further, since it was read for file.
+func (s *Store) outdated(err error) bool {
+	var conflict *kv.ConflictError
+	if !errors.As(err, &conflict) || conflict.Key != filtersKey {
+		return false
+	}
+	s.filters.Store(nil)
+	return true
+}
+
+// commitFiled commits a batch that creates or changes a conversation, and what file adds.
+func (s *Store) commitFiled(ctx context.Context, rec *stetv1.ConversationRecord, from, to int64, b *kv.Batch, commit Commit) error {
+	for range attempts {
+		whole := *b
+		if err := s.file(ctx, rec, from, to, &whole); err != nil {
+			return err
+		}
+		if err := commit(ctx, &whole); !s.outdated(err) {
+			return err
+		}
+	}
+	return kv.ErrConflict
 }
 
 // commitNew commits the batch that creates a conversation, and lists it.
 func (s *Store) commitNew(ctx context.Context, rec *stetv1.ConversationRecord, b *kv.Batch, commit Commit) error {
-	if rec.GetWorkspace() == "" && rec.GetAgent() == "" {
-		return commit(ctx, b)
-	}
-	for range attempts {
-		f, err := s.makeFilters(ctx)
-		if err != nil {
-			return err
-		}
-		if f == nil {
-			return commit(ctx, b)
-		}
-		whole := *b
-		whole.Expect = append(slices.Clip(b.Expect), kv.Expect{Key: filtersKey, Version: f.version})
-		whole.Set = slices.Clip(b.Set)
-		for _, key := range f.keys(rec) {
-			whole.Set = append(whole.Set, kv.Set{Key: key})
-		}
-		err = commit(ctx, &whole)
-		var conflict *kv.ConflictError
-		if !errors.As(err, &conflict) || conflict.Key != filtersKey {
-			return err
-		}
-		s.filters.CompareAndSwap(f, nil) // it was replaced, or filled further
-	}
-	return kv.ErrConflict
+	return s.commitFiled(ctx, rec, nowhere, rec.GetCreatedAtMs(), b, commit)
 }
 
 // refiled adds to a batch what moves a conversation to another workspace or agent.
@@ -175,29 +241,55 @@ func (s *Store) refiled(ctx context.Context, before, after *stetv1.ConversationR
 	if err != nil || f == nil {
 		return err
 	}
-	b.Expect = append(b.Expect, kv.Expect{Key: filtersKey, Version: f.version})
-	b.Delete = append(b.Delete, f.keys(before)...)
-	for _, key := range f.keys(after) {
+	last, err := s.lastSave(ctx, before.GetId())
+	if err != nil {
+		return err
+	}
+	at := infoOf(before, last).Updated.UnixMilli()
+	// A save meanwhile would move it.
+	b.Expect = append(b.Expect, kv.Expect{Key: filtersKey, Version: f.version}, kv.Expect{Key: keyspace.Save(before.GetId(), last.Seq+1)})
+	b.Delete = append(b.Delete, f.unfiled(before, at)...)
+	for _, key := range f.keys(after, at) {
 		b.Set = append(b.Set, kv.Set{Key: key})
 	}
 	return nil
 }
 
-// filedAt returns the keys of the rows that list a conversation under something. If its
-// record is unreadable, it searches all of them.
-func (s *Store) filedAt(ctx context.Context, id string) ([]string, error) {
+// filedAt returns the keys of the rows that list a conversation under something, and what
+// a commit that removes them must expect. If its record or its time is unreadable, it
+// searches all of them.
+func (s *Store) filedAt(ctx context.Context, id string) ([]string, []kv.Expect, error) {
 	rec, _, err := s.record(ctx, id)
+	var last Save
 	if err == nil {
-		f, err := s.readFilters(ctx)
-		if err != nil || f == nil {
-			return nil, err
-		}
-		return f.keys(rec), nil
+		last, err = s.lastSave(ctx, id)
+	}
+	if err == nil {
+		return s.filedBy(ctx, rec, infoOf(rec, last).Updated.UnixMilli())
 	}
 	if !Damaged(err) && !errors.Is(err, ErrNotFound) {
-		return nil, err
+		return nil, nil, err
 	}
-	return s.keysOf(ctx, keyspace.AllConversationsOf(), id)
+	keys, err := s.keysOf(ctx, keyspace.AllConversationsOf(), id)
+	return keys, nil, err
+}
+
+// filedBy is filedAt for a conversation that can be read. Another process may be about to
+// make the row with the salt, and to list the conversation: the commit must then fail.
+func (s *Store) filedBy(ctx context.Context, rec *stetv1.ConversationRecord, unixMS int64) ([]string, []kv.Expect, error) {
+	if rec.GetWorkspace() == "" && rec.GetAgent() == "" {
+		return nil, nil, nil
+	}
+	f, err := s.loadFilters(ctx)
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		return nil, []kv.Expect{{Key: filtersKey}}, nil
+	case Damaged(err):
+		return nil, nil, nil
+	case err != nil:
+		return nil, nil, err
+	}
+	return f.unfiled(rec, unixMS), []kv.Expect{{Key: filtersKey, Version: f.version}}, nil
 }
 
 // Filed returns the keys of the rows that must list a conversation besides its place in
@@ -207,95 +299,5 @@ func (s *Store) Filed(ctx context.Context, info Info) ([]string, error) {
 	if err != nil || f == nil || !f.built && keyspace.Escape(info.ID) > keyspace.Escape(f.done) {
 		return nil, err
 	}
-	return f.keys(&stetv1.ConversationRecord{Id: info.ID, Workspace: info.Workspace, Agent: info.Agent}), nil
-}
-
-// Unfiled reports whether FileAll has more to do than the next new conversation does on
-// the way.
-func (s *Store) Unfiled(ctx context.Context) (bool, error) {
-	f, err := s.loadFilters(ctx)
-	if err == nil {
-		return !f.built, nil
-	}
-	if Damaged(err) {
-		return false, nil // it cannot be done
-	}
-	if !errors.Is(err, kv.ErrNotFound) {
-		return false, err
-	}
-	n := 0
-	for _, err := range s.rows.Scan(ctx, keyspace.Conversations(), kv.ScanOptions{KeysOnly: true, Limit: filePage + 1}) {
-		if err != nil {
-			return false, fmt.Errorf("read filters: %w", err)
-		}
-		n++
-	}
-	return n > filePage, nil
-}
-
-// filePage is how many conversations one commit of FileAll lists.
-const filePage = 500
-
-// FileAll lists the conversations of an earlier release under their workspaces and
-// agents, after which filtered lists need not read all of them. It returns at once where
-// that was done. It continues where a killed one ended, beside writers and other
-// processes that do the same. progress, if not nil, is called with the number of
-// conversations read.
-func (s *Store) FileAll(ctx context.Context, progress func(done int)) error {
-	done, conflicts := 0, 0
-	for {
-		s.filters.Store(nil) // read it again
-		f, err := s.makeFilters(ctx)
-		if err != nil || f == nil || f.built {
-			return err
-		}
-		n, err := s.fileSome(ctx, f)
-		if errors.Is(err, kv.ErrConflict) && conflicts < attempts {
-			conflicts++
-			continue // a writer, or another process that does the same
-		}
-		if err != nil {
-			return fmt.Errorf("list conversations by workspace and agent: %w", err)
-		}
-		conflicts = 0
-		if done += n; progress != nil {
-			progress(done)
-		}
-	}
-}
-
-// fileSome lists the next conversations, and writes how far it came. A record that cannot be read belongs nowhere.
-func (s *Store) fileSome(ctx context.Context, f *filters) (int, error) {
-	b := &kv.Batch{Expect: []kv.Expect{{Key: filtersKey, Version: f.version}}}
-	in, n := keyspace.Conversations(), 0
-	if f.done != "" {
-		in.Start = keyspace.Conversation(f.done) + "\x00"
-	} else {
-		b.DeleteRange = []kv.Range{keyspace.AllConversationsOf()} // of a salt that was lost
-	}
-	next := &filters{salt: f.salt, built: true}
-	for row, err := range kv.Each(ctx, s.rows, in, false) {
-		if err != nil && row.Key == "" {
-			return 0, err
-		}
-		if n == filePage {
-			next.built = false
-			break
-		}
-		n++
-		next.done = keyspace.Last(row.Key)
-		rec := new(stetv1.ConversationRecord)
-		if err == nil {
-			rec, err = decodeConversation(row)
-		}
-		if err != nil {
-			continue
-		}
-		b.Expect = append(b.Expect, kv.Expect{Key: row.Key, Version: row.Version})
-		for _, key := range f.keys(rec) {
-			b.Set = append(b.Set, kv.Set{Key: key})
-		}
-	}
-	b.Set = append(b.Set, kv.Set{Key: filtersKey, Value: next.row()})
-	return n, s.rows.Commit(ctx, b)
+	return f.keys(&stetv1.ConversationRecord{Id: info.ID, Workspace: info.Workspace, Agent: info.Agent}, info.Updated.UnixMilli()), nil
 }

@@ -4,19 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation"
+	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/kv/memkv"
 )
 
 // all returns the ids of a list, page by page.
@@ -73,12 +77,31 @@ func (f *fixture) sound(t testing.TB) {
 	}
 }
 
+// exact compares the rows of filters with those that belong to the conversations.
+func (f *fixture) exact(t testing.TB) {
+	t.Helper()
+	var got, want []string
+	for row, err := range f.rows.Scan(t.Context(), keyspace.AllConversationsOf(), kv.ScanOptions{KeysOnly: true}) {
+		check(t, err)
+		got = append(got, row.Key)
+	}
+	for _, id := range f.all(t, conversation.ListOptions{}) {
+		want = append(want, must(f.Filed(t.Context(), must(f.Get(t.Context(), id))))...)
+	}
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("rows %q, want %q", got, want)
+	}
+}
+
 // TestFilteredListsEqualAFullScan changes conversations at random, in a store of this
 // release or of an earlier one, and compares every filtered list with all conversations.
 func TestFilteredListsEqualAFullScan(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ctx := context.Background()
-		f, other := newFixture(t), newFixture(t)
+		f := newFixture(t)
+		other := &fixture{rows: memkv.New(f.mem), clock: f.clock}
+		other.Store = conversation.New(f.blobs, other.rows, other.options())
 		made := 0
 		info := func(rt *rapid.T) conversation.Info {
 			made++
@@ -111,8 +134,19 @@ func TestFilteredListsEqualAFullScan(t *testing.T) {
 			},
 			"import": func(rt *rapid.T) {
 				c := must(other.Create(ctx, info(rt)))
+				other.clock = other.clock.Add(time.Duration(rapid.IntRange(0, 90).Draw(rt, "minutes")) * time.Minute)
+				check(t, c.AppendTurn(ctx, newTurn(t, fmt.Sprint(made))))
+				must(c.Save(ctx, nil))
 				records := must(other.Records(ctx, c.ID()))
-				check(t, f.Receive(&conversation.Records{ID: c.ID()}, nil).Create(ctx, records.Conversation))
+				r := f.Receive(&conversation.Records{ID: c.ID()}, nil)
+				check(t, r.Create(ctx, records.Conversation))
+				check(t, r.Append(ctx, records.Saves[0], nil))
+			},
+			"agent": func(rt *rapid.T) {
+				made++
+				next := must(f.Continue(ctx, one(rt), &agentv1.ConversationStateStructure{ReadPaths: []string{fmt.Sprint(made)}}, "agent"))
+				check(t, f.blobs.Put(ctx, next.Root))
+				check(t, f.rows.Commit(ctx, &next.Batch))
 			},
 			"purge": func(rt *rapid.T) {
 				to := rapid.SampledFrom(someWorkspaces).Draw(rt, "to")
@@ -126,14 +160,20 @@ func TestFilteredListsEqualAFullScan(t *testing.T) {
 					return value, nil, err
 				}))
 			},
-			"an earlier release": func(rt *rapid.T) { f.unfile(t) },
-			"file all":           func(rt *rapid.T) { check(t, f.FileAll(ctx, nil)) },
-			"":                   func(rt *rapid.T) { f.agree(t) },
+			"time passes": func(rt *rapid.T) {
+				f.clock = f.clock.Add(time.Duration(rapid.IntRange(-60, 240).Draw(rt, "minutes")) * time.Minute)
+			},
+			"an earlier release":   func(rt *rapid.T) { f.unfile(t) },
+			"one without an order": func(rt *rapid.T) { check(t, f.Unspan(ctx)) },
+			"another process":      func(rt *rapid.T) { f.Store = conversation.New(f.blobs, f.rows, f.options()) },
+			"file all":             func(rt *rapid.T) { check(t, f.FileAll(ctx, nil)) },
+			"":                     func(rt *rapid.T) { f.agree(t) },
 		})
 		f.sound(t)
 		check(t, f.FileAll(ctx, nil))
 		f.agree(t)
 		f.sound(t)
+		f.exact(t)
 	})
 }
 
@@ -232,30 +272,58 @@ func TestFilingAtOnce(t *testing.T) {
 	f.sound(t)
 }
 
-// TestFilteredListReadsOnlyWhatItSelects counts the rows that a filtered list reads.
-func TestFilteredListReadsOnlyWhatItSelects(t *testing.T) {
-	f := newFixture(t)
-	f.fill(t, 600)
-	must(f.Create(t.Context(), conversation.Info{ID: "rare", Workspace: "/rare"}))
-	reads := &counting{Store: f.rows}
-	store := conversation.New(f.blobs, reads, nil)
-	for _, c := range []struct {
-		opts conversation.ListOptions
-		want int64
-	}{
-		{conversation.ListOptions{Agent: "nobody"}, 1},
-		{conversation.ListOptions{Workspace: "/rare"}, 2},
-		{conversation.ListOptions{Workspace: "/a", Limit: 10}, 11},
-	} {
-		reads.n.Store(0)
-		must(store.List(t.Context(), &c.opts))
-		if n := reads.n.Load(); n > c.want {
-			t.Errorf("%+v: %d rows were read, want %d", c.opts, n, c.want)
+// TestFilteredListReadsOnlyItsPage counts the rows and keys that a page of a filtered list
+// reads. There are four times as many conversations, and the page reads no more: neither
+// where they were changed one after the other nor where all were changed at once.
+func TestFilteredListReadsOnlyItsPage(t *testing.T) {
+	filters := []conversation.ListOptions{
+		{Agent: "nobody"}, {Workspace: "/rare"}, {Workspace: "/a"}, {Agent: "x"}, {Workspace: "/b", Agent: "x"},
+	}
+	read := func(n int, pause time.Duration) (counts []int64) {
+		f := newFixture(t)
+		for i := range n {
+			if i%(n/5) == n/10 {
+				must(f.Create(t.Context(), conversation.Info{ID: fmt.Sprint("rare", i), Workspace: "/rare"}))
+			}
+			c := must(f.Create(t.Context(), conversation.Info{ID: fmt.Sprintf("c%05d", i), Workspace: someWorkspaces[1+i%2], Agent: someAgents[i%3]}))
+			if i%8 == 0 { // moves it
+				f.clock = f.clock.Add(30 * pause)
+				check(t, c.AppendTurn(t.Context(), newTurn(t, "more")))
+				must(c.Save(t.Context(), nil))
+			}
+			f.clock = f.clock.Add(pause)
+			if pause == 0 {
+				f.clock = f.clock.Add(-time.Second + time.Millisecond)
+			}
+		}
+		rows := &counting{Store: f.rows}
+		store := conversation.New(f.blobs, rows, nil)
+		for _, opts := range filters {
+			for range 2 {
+				opts.Limit = 10
+				rows.n.Store(0)
+				page := must(store.List(t.Context(), &opts))
+				counts = append(counts, rows.n.Load())
+				if opts.Workspace == "/a" && len(page.Conversations) != 10 {
+					t.Errorf("%d conversations", len(page.Conversations))
+				}
+				opts.Cursor = page.Next
+			}
+		}
+		return counts
+	}
+	for _, pause := range []time.Duration{0, time.Minute, time.Hour} {
+		small, large := read(2000, pause), read(8000, pause)
+		t.Logf("%s apart: %v", pause, large)
+		for i := range small {
+			if large[i] > small[i]+small[i]/10 || large[i] > 400 {
+				t.Errorf("%s apart, %+v, page %d: %d rows of 8,000 conversations, %d of 2,000", pause, filters[i/2], i%2+1, large[i], small[i])
+			}
 		}
 	}
 }
 
-// counting counts the rows that are read by their keys, several at once.
+// counting counts the rows that are read, several at once.
 type counting struct {
 	kv.Store
 	n atomic.Int64
@@ -264,6 +332,51 @@ type counting struct {
 func (c *counting) Get(ctx context.Context, key string) (kv.Row, error) {
 	c.n.Add(1)
 	return c.Store.Get(ctx, key)
+}
+
+func (c *counting) Scan(ctx context.Context, in kv.Range, opts kv.ScanOptions) iter.Seq2[kv.Row, error] {
+	return func(yield func(kv.Row, error) bool) {
+		for row, err := range c.Store.Scan(ctx, in, opts) {
+			c.n.Add(1)
+			if !yield(row, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestSavesMoveFilingsRarely counts what saves write for the lists: those that follow soon
+// change nothing.
+func TestSavesMoveFilingsRarely(t *testing.T) {
+	f := newFixture(t)
+	rows := &watching{Store: f.rows, in: keyspace.AllConversationsOf()}
+	store := conversation.New(f.blobs, rows, f.options())
+	c := must(store.Create(t.Context(), conversation.Info{ID: "c", Workspace: "/a", Agent: "x"}))
+	rows.touched = 0
+	for range 200 {
+		f.clock = f.clock.Add(15 * time.Second)
+		check(t, c.AppendTurn(t.Context(), newTurn(t, "more")))
+		must(c.Save(t.Context(), nil))
+	}
+	if rows.touched == 0 || rows.touched > 200*16/1048+2 {
+		t.Errorf("%d of 200 saves in 53 minutes moved the conversation", rows.touched)
+	}
+	f.agree(t)
+	f.sound(t)
+}
+
+// watching counts commits that change rows of a range.
+type watching struct {
+	kv.Store
+	in      kv.Range
+	touched int
+}
+
+func (w *watching) Commit(ctx context.Context, b *kv.Batch) error {
+	if b.Touches(w.in) {
+		w.touched++
+	}
+	return w.Store.Commit(ctx, b)
 }
 
 // TestDamagedFilters damages the row with the salt: lists are whole, and conversations

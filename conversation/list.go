@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -42,70 +41,22 @@ func (s *Store) List(ctx context.Context, opts *ListOptions) (Page, error) {
 	if opts == nil {
 		opts = &ListOptions{}
 	}
-	limit := opts.Limit
-	if limit <= 0 {
-		limit = 50
+	l := &list{s: s, opts: opts, limit: opts.Limit, in: keyspace.ByTimes()}
+	if l.limit <= 0 {
+		l.limit = 50
 	}
-	limit = min(limit, 1000)
-	r := keyspace.ByTimes()
+	l.limit = min(l.limit, 1000)
 	if opts.Cursor != "" {
-		end, err := parseCursor(opts.Cursor, r)
+		end, err := parseCursor(opts.Cursor, l.in)
 		if err != nil {
 			return Page{}, err
 		}
-		r.End = end
+		l.in.End = end
 	}
-	chosen, err := s.chosen(ctx, opts)
-	if err != nil {
+	if err := l.read(ctx); err != nil {
 		return Page{}, err
 	}
-	if chosen != nil && len(chosen) <= few {
-		return s.listFew(ctx, chosen, opts, r, limit)
-	}
-	var page Page
-	size := limit
-	if chosen != nil {
-		size = 1000 // most are passed over unread
-	}
-	for {
-		keys, err := s.listed(ctx, r, size)
-		if err != nil {
-			return Page{}, err
-		}
-		wanted := keys
-		if chosen != nil {
-			wanted = slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !chosen[keyspace.Last(key)] })
-		}
-		ahead := s.getAhead(ctx, wanted, limit)
-		for _, key := range keys {
-			r.End = key
-			if chosen != nil && !chosen[keyspace.Last(key)] {
-				continue
-			}
-			info, err := ahead.next()
-			if errors.Is(err, ErrNotFound) {
-				continue // deleted since the keys were read
-			}
-			if Damaged(err) {
-				page.Damaged = append(page.Damaged, Unreadable{keyspace.Last(key), err})
-				continue
-			}
-			if err != nil {
-				return Page{}, err
-			}
-			if !opts.matches(info) {
-				continue
-			}
-			page.Conversations = append(page.Conversations, info)
-			if len(page.Conversations) == limit {
-				page.Next = base64.RawURLEncoding.EncodeToString([]byte(key))
-				return page, nil
-			}
-		}
-		if len(keys) < size {
-			return page, nil
-		}
-	}
+	return l.page, nil
 }
 
 func (o *ListOptions) matches(info Info) bool {
@@ -114,84 +65,111 @@ func (o *ListOptions) matches(info Info) bool {
 		(o.Match == nil || o.Match(info))
 }
 
-// chosen returns the ids of the conversations that a workspace and an agent select, or
-// nil if all must be read.
-func (s *Store) chosen(ctx context.Context, opts *ListOptions) (map[string]bool, error) {
-	if opts.Workspace == "" && opts.Agent == "" {
-		return nil, nil
-	}
-	f, err := s.readFilters(ctx)
-	if err != nil || f == nil || !f.built {
-		return nil, err
-	}
-	var chosen map[string]bool
-	for _, sum := range f.sums(opts.Workspace, opts.Agent) {
-		both := make(map[string]bool)
-		for row, err := range s.rows.Scan(ctx, keyspace.ConversationsOf(sum), kv.ScanOptions{KeysOnly: true}) {
-			if err != nil {
-				return nil, fmt.Errorf("list conversations: %w", err)
-			}
-			if id := keyspace.Last(row.Key); chosen == nil || chosen[id] {
-				both[id] = true
-			}
-		}
-		chosen = both
-	}
-	return chosen, nil
-}
-
-// few is up to how many conversations it is cheaper to read and sort them than to look
-// for them in the list of all.
-var few = 200
-
-// listFew is List for a few conversations.
-func (s *Store) listFew(ctx context.Context, chosen map[string]bool, opts *ListOptions, r kv.Range, limit int) (Page, error) {
-	type listed struct {
-		key string
-		Info
-	}
-	var page Page
-	var all []listed
-	ids := slices.Sorted(maps.Keys(chosen))
-	keys := make([]string, len(ids))
-	for i, id := range ids {
-		keys[i] = keyspace.Conversation(id)
-	}
-	ahead := s.getAhead(ctx, keys, len(ids))
-	for _, id := range ids {
-		info, err := ahead.next()
-		switch {
-		case errors.Is(err, ErrNotFound): // deleted since the keys were read
-		case Damaged(err):
-			if opts.Cursor == "" { // its place is unknown
-				page.Damaged = append(page.Damaged, Unreadable{id, err})
-			}
-		case err != nil:
-			return Page{}, err
-		default:
-			key := keyspace.ByTime(info.Updated.UnixMilli(), id)
-			if r.Contains(key) && opts.matches(info) {
-				all = append(all, listed{key, info})
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b listed) int { return strings.Compare(b.key, a.key) })
-	if len(all) > limit {
-		all = all[:limit]
-		page.Next = base64.RawURLEncoding.EncodeToString([]byte(all[limit-1].key))
-	}
-	for _, one := range all {
-		page.Conversations = append(page.Conversations, one.Info)
-	}
-	return page, nil
-}
-
 func parseCursor(cursor string, r kv.Range) (string, error) {
 	key, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || !r.Contains(string(key)) || strings.IndexByte(string(key), 0) >= 0 {
 		return "", invalid("cursor %q", cursor)
 	}
 	return string(key), nil
+}
+
+// list is a call of List.
+type list struct {
+	s     *Store
+	opts  *ListOptions
+	limit int
+	in    kv.Range // of the order by time: what the page may hold
+	page  Page
+}
+
+// read fills the page. Without a workspace and an agent, and in a store of an earlier
+// release, it looks at all conversations.
+func (l *list) read(ctx context.Context) error {
+	if l.opts.Workspace == "" && l.opts.Agent == "" {
+		return l.walk(ctx, l.in, nil)
+	}
+	f, err := l.s.readFilters(ctx)
+	if err != nil {
+		return err
+	}
+	if f == nil || !f.built {
+		return l.walk(ctx, l.in, nil)
+	}
+	return l.filed(ctx, f.sumOf(l.opts.Workspace, l.opts.Agent))
+}
+
+// full reports whether the page is complete.
+func (l *list) full() bool { return len(l.page.Conversations) == l.limit }
+
+// add appends a conversation at a place of the order by time.
+func (l *list) add(key string, info Info) {
+	l.page.Conversations = append(l.page.Conversations, info)
+	if l.full() {
+		l.page.Next = base64.RawURLEncoding.EncodeToString([]byte(key))
+	}
+}
+
+// walk goes through a part of the order by time until the page is full. If few of the
+// conversations match, and members is not nil, it asks that for the ids of those that may,
+// and passes over the others unread.
+func (l *list) walk(ctx context.Context, in kv.Range, members func() (map[string]bool, error)) error {
+	var chosen map[string]bool
+	size, seen, before := l.limit, 0, len(l.page.Conversations)
+	if members != nil {
+		size = max(size, rarely)
+	}
+	for {
+		keys, err := l.s.listed(ctx, in, size)
+		if err != nil {
+			return err
+		}
+		seen += len(keys)
+		wanted := keys
+		if chosen != nil {
+			wanted = slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !chosen[keyspace.Last(key)] })
+		}
+		if err := l.take(ctx, wanted); err != nil {
+			return err
+		}
+		if len(keys) < size || l.full() {
+			return nil
+		}
+		in.End = keys[len(keys)-1]
+		if members != nil && (len(l.page.Conversations)-before)*rarely < seen {
+			if chosen, err = members(); err != nil {
+				return err
+			}
+			members = nil
+			if chosen != nil {
+				size = 1000 // most are passed over
+			}
+		}
+	}
+}
+
+// rarely is how many conversations are read for each one that matches before it is
+// cheaper to read which ones may match first.
+const rarely = 16
+
+// take adds conversations at places of the order by time, until the page is full.
+func (l *list) take(ctx context.Context, keys []string) error {
+	ahead := l.s.getAhead(ctx, keys, l.limit-len(l.page.Conversations))
+	for _, key := range keys {
+		if l.full() {
+			return nil
+		}
+		info, err := ahead.next()
+		switch {
+		case errors.Is(err, ErrNotFound): // deleted since the keys were read
+		case Damaged(err):
+			l.page.Damaged = append(l.page.Damaged, Unreadable{keyspace.Last(key), err})
+		case err != nil:
+			return err
+		case l.opts.matches(info):
+			l.add(key, info)
+		}
+	}
+	return nil
 }
 
 // listed returns the next keys of the order by time, newest first. The scan ends

@@ -184,7 +184,7 @@ func (r *Receiver) AppendAll(ctx context.Context, saves []Received) error {
 	if err := r.takeOver(b); err != nil {
 		return err
 	}
-	if err := r.apply(ctx, b); err != nil {
+	if err := r.store.commitFiled(ctx, r.have.Conversation, r.have.listedAt(), newest.GetTimeMs(), b, r.apply); err != nil {
 		return err
 	}
 	for _, one := range saves {

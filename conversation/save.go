@@ -187,11 +187,15 @@ func (c *Conversation) commit(ctx context.Context, a *attempt) error {
 		if err != nil {
 			return err
 		}
+		if err := c.store.file(ctx, c.record, c.listed, a.save.Time.UnixMilli(), batch); err != nil {
+			return err
+		}
 		err = c.store.rows.Commit(ctx, batch)
 		var missing *kv.MissingBlobsError
 		switch {
 		case err == nil:
 			return nil
+		case c.store.outdated(err):
 		case errors.As(err, &missing) && !again:
 			// A collector ran between Put and Commit. Blobs put now belong to its
 			// generation and stay.

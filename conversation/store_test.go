@@ -33,11 +33,16 @@ func newFixture(t testing.TB) *fixture {
 	f := &fixture{mem: memblob.New(), clock: time.UnixMilli(1_700_000_000_000)}
 	f.blobs = blob.Checked(f.mem)
 	f.rows = memkv.New(f.mem)
-	f.Store = conversation.New(f.blobs, f.rows, &conversation.Options{Now: func() time.Time {
+	f.Store = conversation.New(f.blobs, f.rows, f.options())
+	return f
+}
+
+// options make each look at the clock a second later than the one before.
+func (f *fixture) options() *conversation.Options {
+	return &conversation.Options{Now: func() time.Time {
 		f.clock = f.clock.Add(time.Second)
 		return f.clock
-	}})
-	return f
+	}}
 }
 
 func must[T any](v T, err error) T {

@@ -41,7 +41,7 @@ var rowRules = []struct {
 	{keyspace.Heads(), func(row kv.Row) error { _, err := decodeHead(row); return err }},
 	{keyspace.AllMessageHeads(), func(row kv.Row) error { _, err := decodeMessageHead(row); return err }},
 	{keyspace.ByTimes(), checkByTime},
-	{keyspace.AllConversationsOf(), func(row kv.Row) error { _, err := idsOf(row, keyspace.AllConversationsOf().Start, 2); return err }},
+	{keyspace.AllConversationsOf(), checkConversationOf},
 	{keyspace.AllChanged(), func(row kv.Row) error { _, err := idsOf(row, keyspace.AllChanged().Start, 1); return err }},
 	{only(filtersKey), func(row kv.Row) error { _, err := decodeFilters(row); return err }},
 	{keyspace.Pins(), func(row kv.Row) error { _, err := decodePin(row); return err }},
@@ -154,6 +154,21 @@ func checkByTime(row kv.Row) error {
 		return corrupt(row, "%w", err)
 	}
 	return checkTime(row, int64(ms))
+}
+
+// checkConversationOf checks the rules for a row that lists a conversation under its
+// workspace or agent. One of an earlier release has no span.
+func checkConversationOf(row kv.Row) error {
+	in := keyspace.AllConversationsOf().Start
+	if strings.Count(row.Key[len(in):], ":") == 1 {
+		_, err := idsOf(row, in, 2)
+		return err
+	}
+	_, err := idsOf(row, in, 3)
+	if _, _, ok := keyspace.ParseConversationOf(row.Key); err == nil && !ok {
+		err = corrupt(row, "its key is malformed")
+	}
+	return err
 }
 
 // nextSeq returns the number after another one.

@@ -255,6 +255,41 @@ func TestWhatLeavesAnArchiveAlone(t *testing.T) {
 	}
 }
 
+// TestFilingLeavesArchivedConversations lists archived conversations of a store without
+// filters by workspace: they are not brought back for that.
+func TestFilingLeavesArchivedConversations(t *testing.T) {
+	db := openOver(t, memBackend(), nil)
+	ctx := t.Context()
+	for i := range 5 {
+		c, err := db.Conversations().Create(ctx, conversation.Info{ID: fmt.Sprint("c", i), Workspace: "/a"})
+		must(t, err)
+		must(t, addTurn(ctx, c, "hello"))
+	}
+	res, err := db.ArchiveIdle(ctx, &upkeep.ArchiveOptions{IdleFor: -time.Hour})
+	if err != nil || res.Archived != 5 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	must(t, db.Rows().Commit(ctx, &kv.Batch{Delete: []string{keyspace.Setting("filters")}, DeleteRange: []kv.Range{keyspace.AllConversationsOf()}}))
+	must(t, db.Conversations().FileAll(ctx, nil))
+	page, err := db.Conversations().List(ctx, &conversation.ListOptions{Workspace: "/a"})
+	if err != nil || len(page.Conversations) != 5 {
+		t.Errorf("listed %v, %v", page.Conversations, err)
+	}
+	must(t, db.Conversations().Delete(ctx, "c3", nil))
+	n := 0
+	for _, err := range db.Archived(ctx) {
+		must(t, err)
+		n++
+	}
+	if n != 4 {
+		t.Errorf("%d are archived, want 4", n)
+	}
+	report, err := db.Check(ctx, nil)
+	if err != nil || !report.OK() {
+		t.Errorf("%+v, %v", report, err)
+	}
+}
+
 func TestArchiveIdle(t *testing.T) {
 	b := memBackend()
 	db := openOver(t, b, nil)

@@ -199,14 +199,58 @@ func Changed(conversation string) string { return key("stet:changed:", conversat
 // AllChanged covers the changed conversations.
 func AllChanged() kv.Range { return Prefix("stet:changed:") }
 
-// ConversationOf lists a conversation under its workspace or its agent, for which a sum
-// stands. The row's value is empty.
-func ConversationOf(sum, conversation string) string {
-	return key("stet:conv-of:", sum, conversation)
+// spanBits is the size of a span: 2^20 milliseconds are 17 minutes.
+const spanBits = 20
+
+// Span is the span of time in which a conversation is listed under its workspace and its
+// agent. Most saves stay in that of the save before, so that they need not move the rows.
+func Span(unixMS int64) uint64 { return uint64(unixMS) >> spanBits }
+
+func formatSpan(span uint64) string { return fmt.Sprintf("%08x", span) }
+
+// ByTimesIn covers the rows of the order by time in a span.
+func ByTimesIn(span uint64) kv.Range {
+	return kv.Range{Start: ByTime(int64(span<<spanBits), ""), End: ByTime(int64((span+1)<<spanBits), "")}
+}
+
+// ConversationOf lists a conversation under its workspace, its agent or both, for which a
+// sum stands, in the span of its last change. The row's value is empty.
+func ConversationOf(sum string, span uint64, conversation string) string {
+	return key("stet:conv-of:", sum, formatSpan(span), conversation)
+}
+
+// ParseConversationOf returns the span and the conversation of such a key. Those of earlier
+// releases have no span.
+func ParseConversationOf(key string) (span uint64, conversation string, ok bool) {
+	parts := strings.Split(key, ":")
+	if len(parts) != 5 || len(parts[3]) != 8 {
+		return 0, "", false
+	}
+	span, err := strconv.ParseUint(parts[3], 16, 64)
+	return span, Unescape(parts[4]), err == nil && formatSpan(span) == parts[3]
 }
 
 // ConversationsOf covers the conversations that are listed under a sum.
 func ConversationsOf(sum string) kv.Range { return Prefix(key("stet:conv-of:", sum) + ":") }
+
+// ConversationsBefore covers those that are listed under a sum in spans before another.
+func ConversationsBefore(sum string, span uint64) kv.Range {
+	in := ConversationsOf(sum)
+	in.End = in.Start + formatSpan(span)
+	return in
+}
+
+// ConversationsIn covers those that are listed under a sum in a span.
+func ConversationsIn(sum string, span uint64) kv.Range {
+	in := ConversationsBefore(sum, span+1)
+	in.Start += formatSpan(span)
+	return in
+}
+
+// EarlierConversationOf is the row that earlier releases wrote instead, without a span.
+func EarlierConversationOf(sum, conversation string) string {
+	return key("stet:conv-of:", sum, conversation)
+}
 
 // AllConversationsOf covers the conversations under all sums.
 func AllConversationsOf() kv.Range { return Prefix("stet:conv-of:") }
