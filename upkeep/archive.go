@@ -189,7 +189,11 @@ func (s *Service) ArchiveIdle(ctx context.Context, opts *ArchiveOptions) (Archiv
 	if idle == 0 {
 		idle = 30 * 24 * time.Hour
 	}
-	run := &archiveRun{Service: s, opts: opts, until: time.Now().Add(-max(0, idle)), seen: make(map[string]bool)}
+	now := time.Now()
+	run := &archiveRun{Service: s, opts: opts, until: now.Add(-idle), now: now, seen: make(map[string]bool)}
+	if idle < 0 {
+		run.until = now.Truncate(time.Millisecond).Add(time.Millisecond) // what was changed in this one too
+	}
 	err := run.conversations(ctx)
 	if err == nil {
 		err = run.agents(ctx)
@@ -207,6 +211,7 @@ type archiveRun struct {
 	*Service
 	opts   *ArchiveOptions
 	until  time.Time
+	now    time.Time
 	seen   map[string]bool // an agent may have the id of its conversation
 	result ArchiveResult
 	// outcomes are what was tried ahead, with several workers.
@@ -303,8 +308,9 @@ func (r *archiveRun) keys(ctx context.Context, in kv.Range) (keys []string, err 
 	return keys, nil
 }
 
-// pass moves the mark.
+// pass moves the mark, never beyond the present millisecond: others may be changed in it yet.
 func (r *archiveRun) pass(ctx context.Context, from, to string) error {
+	to = min(to, keyspace.ByTime(max(0, r.now.UnixMilli()), ""))
 	if r.opts.DryRun || to <= from {
 		return nil
 	}

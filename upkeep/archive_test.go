@@ -265,7 +265,7 @@ func TestFilingLeavesArchivedConversations(t *testing.T) {
 		must(t, err)
 		must(t, addTurn(ctx, c, "hello"))
 	}
-	res, err := db.ArchiveIdle(ctx, &upkeep.ArchiveOptions{IdleFor: -time.Hour})
+	res, err := db.ArchiveIdle(ctx, &upkeep.ArchiveOptions{IdleFor: -1})
 	if err != nil || res.Archived != 5 {
 		t.Fatalf("%+v, %v", res, err)
 	}
