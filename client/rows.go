@@ -77,6 +77,11 @@ func (r *Rows) Scan(ctx context.Context, in kv.Range, opts kv.ScanOptions) iter.
 	}
 }
 
+// ScanBeside implements kv.Store with a request for each row.
+func (r *Rows) ScanBeside(ctx context.Context, in kv.Range, opts kv.ScanOptions, beside ...kv.Beside) ([]kv.Found, error) {
+	return kv.EachBeside(ctx, r, in, opts, beside...)
+}
+
 // Commit implements kv.Store.
 func (r *Rows) Commit(ctx context.Context, b *kv.Batch) error {
 	if err := ctx.Err(); err != nil {

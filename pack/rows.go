@@ -98,6 +98,26 @@ func (r *rowLayer) Scan(ctx context.Context, in kv.Range, opts kv.ScanOptions) i
 	return r.bare().Scan(ctx, in, opts)
 }
 
+// ScanBeside implements kv.Store. The range is as the database has it; the rows that
+// belong to it may be archived.
+func (r *rowLayer) ScanBeside(ctx context.Context, in kv.Range, opts kv.ScanOptions, beside ...kv.Beside) ([]kv.Found, error) {
+	if guardOfRange(in) != "" || inShadows(in) {
+		return kv.EachBeside(ctx, r, in, opts, beside...)
+	}
+	all, err := r.bare().ScanBeside(ctx, in, opts, beside...)
+	if err != nil {
+		return nil, err
+	}
+	for _, found := range all {
+		for _, row := range found.Rows {
+			if guard := guardOf(row.Key); guard != "" {
+				r.s.noteRead(guard)
+			}
+		}
+	}
+	return all, kv.FillBeside(ctx, r, all, beside...)
+}
+
 // groupScan scans rows that are either all in the database or all in a pack.
 type groupScan struct {
 	s     *Store
@@ -264,6 +284,21 @@ func (b *bareLayer) Scan(ctx context.Context, in kv.Range, opts kv.ScanOptions) 
 			}
 		}
 	}
+}
+
+func (b *bareLayer) ScanBeside(ctx context.Context, in kv.Range, opts kv.ScanOptions, beside ...kv.Beside) ([]kv.Found, error) {
+	if in.End == "" || in.End > own.Start && in.Start < own.End {
+		return kv.EachBeside(ctx, b, in, opts, beside...)
+	}
+	all, err := b.s.rows.ScanBeside(ctx, in, opts, beside...)
+	for _, found := range all {
+		for i, row := range found.Rows {
+			if own.Contains(row.Key) {
+				found.Rows[i] = kv.Row{}
+			}
+		}
+	}
+	return all, err
 }
 
 // Commit passes a batch on, unless it touches rows of this package. Upkeep commits

@@ -28,6 +28,7 @@ func hot(t *testing.T, tenant *Tenant) map[string]string {
 	}
 	for i, name := range []string{"scan", "scan backwards"} {
 		all[name], all[name+", several"], all[name+", several keys"] = scanSQL[i][1][0], scansSQL[i][0], scansSQL[i][1]
+		all[name+", with what belongs to it"] = besideSQL[i][1]
 	}
 	stored := &record{id: blob.Sum([]byte("a")), base: blob.Sum([]byte("b")), data: []byte("a")}
 	for name, g := range map[string]*group{

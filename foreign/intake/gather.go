@@ -134,6 +134,14 @@ func (g *gathered) Scan(ctx context.Context, r kv.Range, opts kv.ScanOptions) it
 	}
 }
 
+// ScanBeside implements kv.Store.
+func (g *gathered) ScanBeside(ctx context.Context, r kv.Range, opts kv.ScanOptions, beside ...kv.Beside) ([]kv.Found, error) {
+	if err := g.flush(ctx); err != nil {
+		return nil, err
+	}
+	return g.below.ScanBeside(ctx, r, opts, beside...)
+}
+
 // Watch implements kv.Store.
 func (g *gathered) Watch(ctx context.Context, r kv.Range) <-chan struct{} {
 	return g.below.Watch(ctx, r)

@@ -41,6 +41,10 @@ func (h *handles) Scan(ctx context.Context, r kv.Range, opts kv.ScanOptions) ite
 	return h.next().Scan(ctx, r, opts)
 }
 
+func (h *handles) ScanBeside(ctx context.Context, r kv.Range, opts kv.ScanOptions, beside ...kv.Beside) ([]kv.Found, error) {
+	return h.next().ScanBeside(ctx, r, opts, beside...)
+}
+
 func (h *handles) Commit(ctx context.Context, b *kv.Batch) error { return h.next().Commit(ctx, b) }
 
 func (h *handles) Watch(ctx context.Context, r kv.Range) <-chan struct{} {

@@ -94,6 +94,11 @@ func (s *Store) Scan(ctx context.Context, r kv.Range, opts kv.ScanOptions) iter.
 	}
 }
 
+// ScanBeside implements kv.Store.
+func (s *Store) ScanBeside(ctx context.Context, r kv.Range, opts kv.ScanOptions, beside ...kv.Beside) ([]kv.Found, error) {
+	return kv.EachBeside(ctx, s, r, opts, beside...)
+}
+
 // snapshot collects the rows of a scan; their values still belong to the store.
 func (s *Store) snapshot(r kv.Range, opts kv.ScanOptions) []kv.Row {
 	s.mu.Lock()

@@ -107,6 +107,25 @@ func (s *Store) Scan(ctx context.Context, r kv.Range, opts kv.ScanOptions) iter.
 	}
 }
 
+// ScanBeside implements kv.Store.
+func (s *Store) ScanBeside(ctx context.Context, r kv.Range, opts kv.ScanOptions, beside ...kv.Beside) ([]kv.Found, error) {
+	all, err := s.inner.ScanBeside(ctx, r, opts, beside...)
+	for _, found := range all {
+		for i, row := range found.Rows {
+			if row.Key == "" {
+				continue
+			}
+			value, err := s.open(row.Key, row.Value)
+			if err != nil {
+				found.Rows[i], found.Errs[i] = kv.Row{}, err
+				continue
+			}
+			found.Rows[i].Value = value
+		}
+	}
+	return all, err
+}
+
 // Commit implements kv.Store. Values within 56 bytes of kv.MaxValue are stored
 // deflated, because the seal needs room; one that does not shrink fails with
 // kv.ErrTooLarge.

@@ -1,9 +1,12 @@
 package kvcases
 
 import (
+	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 
+	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 )
 
@@ -76,6 +79,7 @@ var scans = []named{
 		}
 	}},
 	{"a range without end goes to the last key", openEnd},
+	{"a scan brings the rows that belong to each key", scanBeside},
 	{"rows may change while they are scanned", func(x *scratch) {
 		for i := range 300 {
 			x.put(fmt.Sprintf("%03d", i), "old")
@@ -118,5 +122,56 @@ func openEnd(x *scratch) {
 		if row.Key != x.key("a") {
 			x.failf("the last of all keys is %q, want %q", row.Key, x.key("a"))
 		}
+	}
+}
+
+// scanBeside has an index by number, records, and histories of which the last row counts.
+func scanBeside(x *scratch) {
+	x.fill("index:03:a", "index:01:é b", "index:02:c", "index:04:gone", "index:05:",
+		"record:a", "record:a:not", "record:c", "record:é b", "record:", "record",
+		"past:a:1", "past:a:2", "past:a2:9", "past:é b:7", "past:a")
+	index := keyspace.Prefix(x.key("index:"))
+	skip := len(x.key("index:00:"))
+	record := kv.Beside{Skip: skip, Prefix: x.key("record:"), To: "\x00"}
+	past := kv.Beside{Skip: skip, Prefix: x.key("past:"), From: ":", To: ";"}
+	type found struct{ key, record, past string }
+	all := []found{
+		{"index:01:é b", "record:é b", "past:é b:7"}, {"index:02:c", "record:c", ""}, {"index:03:a", "record:a", "past:a:2"},
+		{"index:04:gone", "", ""}, {"index:05:", "record:", ""},
+	}
+	want := func(opts kv.ScanOptions, r kv.Range, want ...found) {
+		got, err := x.store.ScanBeside(x.ctx, r, opts, record, past)
+		x.must(err, "scan with what belongs to each key")
+		if len(got) != len(want) {
+			x.failf("%+v of %q gave %d keys, want %d", opts, r, len(got), len(want))
+		}
+		for i, f := range got {
+			if f.Key != x.key(want[i].key) || len(f.Rows) != 2 || len(f.Errs) != 2 {
+				x.failf("%+v gave %+v at %d, want %q with two rows", opts, f, i, want[i].key)
+			}
+			for n, name := range []string{want[i].record, want[i].past} {
+				row := kv.Row{}
+				if name != "" {
+					row = x.get(name)
+				}
+				if f.Errs[n] != nil || f.Rows[n].Key != row.Key || f.Rows[n].Version != row.Version || string(f.Rows[n].Value) != string(row.Value) {
+					x.failf("%q has %+v (%v), want %+v", f.Key, f.Rows[n], f.Errs[n], row)
+				}
+			}
+		}
+	}
+	want(kv.ScanOptions{}, index, all...)
+	want(kv.ScanOptions{KeysOnly: true}, kv.Range{Start: x.key("index:03"), End: index.End}, all[2:]...)
+	want(kv.ScanOptions{Reverse: true, Limit: 2}, kv.Range{Start: index.Start, End: x.key("index:04")}, all[2], all[1])
+	want(kv.ScanOptions{Limit: 3}, index, all[:3]...)
+	want(kv.ScanOptions{}, kv.Range{Start: index.End, End: index.Start})
+	want(kv.ScanOptions{}, kv.Range{Start: x.key("none"), End: x.key("none;")})
+	if rest, err := x.store.ScanBeside(x.ctx, kv.Range{Start: x.key("index:05")}, kv.ScanOptions{Limit: 1}); err != nil || len(rest) != 1 || rest[0].Key != x.key("index:05:") {
+		x.failf("a range without end gave %+v, %v", rest, err)
+	}
+	done, cancel := context.WithCancel(x.ctx)
+	cancel()
+	if _, err := x.store.ScanBeside(done, index, kv.ScanOptions{}, record); !errors.Is(err, context.Canceled) {
+		x.failf("with a context that is done it gave %v", err)
 	}
 }
