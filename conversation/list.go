@@ -113,37 +113,64 @@ func (l *list) add(key string, info Info) {
 // conversations match, and members is not nil, it asks that for the ids of those that may,
 // and passes over the others unread.
 func (l *list) walk(ctx context.Context, in kv.Range, members func() (map[string]bool, error)) error {
-	var chosen map[string]bool
 	size, seen, before := l.limit, 0, len(l.page.Conversations)
 	if members != nil {
 		size = max(size, rarely)
 	}
 	for {
+		all, err := l.s.described(ctx, in, size)
+		if err != nil {
+			return err
+		}
+		for _, one := range all {
+			if l.full() {
+				return nil
+			}
+			if err := l.take(one.key, one.info, one.err); err != nil {
+				return err
+			}
+		}
+		if len(all) < size || l.full() {
+			return nil
+		}
+		seen += len(all)
+		in.End = all[len(all)-1].key
+		if members != nil && (len(l.page.Conversations)-before)*rarely < seen {
+			chosen, err := members()
+			if err != nil {
+				return err
+			}
+			if chosen != nil {
+				return l.pick(ctx, in, chosen)
+			}
+			members = nil
+		}
+	}
+}
+
+// pick goes through a part of the order by time, and reads only the chosen conversations.
+func (l *list) pick(ctx context.Context, in kv.Range, chosen map[string]bool) error {
+	const size = 1000 // most are passed over
+	for {
 		keys, err := l.s.listed(ctx, in, size)
 		if err != nil {
 			return err
 		}
-		seen += len(keys)
-		wanted := keys
-		if chosen != nil {
-			wanted = slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !chosen[keyspace.Last(key)] })
-		}
-		if err := l.take(ctx, wanted); err != nil {
-			return err
+		wanted := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !chosen[keyspace.Last(key)] })
+		ahead := l.s.getAhead(ctx, wanted, l.limit-len(l.page.Conversations))
+		for _, key := range wanted {
+			if l.full() {
+				return nil
+			}
+			info, err := ahead.next()
+			if err := l.take(key, info, err); err != nil {
+				return err
+			}
 		}
 		if len(keys) < size || l.full() {
 			return nil
 		}
 		in.End = keys[len(keys)-1]
-		if members != nil && (len(l.page.Conversations)-before)*rarely < seen {
-			if chosen, err = members(); err != nil {
-				return err
-			}
-			members = nil
-			if chosen != nil {
-				size = 1000 // most are passed over
-			}
-		}
 	}
 }
 
@@ -151,23 +178,16 @@ func (l *list) walk(ctx context.Context, in kv.Range, members func() (map[string
 // cheaper to read which ones may match first.
 const rarely = 16
 
-// take adds conversations at places of the order by time, until the page is full.
-func (l *list) take(ctx context.Context, keys []string) error {
-	ahead := l.s.getAhead(ctx, keys, l.limit-len(l.page.Conversations))
-	for _, key := range keys {
-		if l.full() {
-			return nil
-		}
-		info, err := ahead.next()
-		switch {
-		case errors.Is(err, ErrNotFound): // deleted since the keys were read
-		case Damaged(err):
-			l.page.Damaged = append(l.page.Damaged, Unreadable{keyspace.Last(key), err})
-		case err != nil:
-			return err
-		case l.opts.matches(info):
-			l.add(key, info)
-		}
+// take adds a conversation at a place of the order by time, if it belongs to the page.
+func (l *list) take(key string, info Info, err error) error {
+	switch {
+	case errors.Is(err, ErrNotFound): // deleted since the key was read
+	case Damaged(err):
+		l.page.Damaged = append(l.page.Damaged, Unreadable{keyspace.Last(key), err})
+	case err != nil:
+		return err
+	case l.opts.matches(info):
+		l.add(key, info)
 	}
 	return nil
 }
@@ -183,4 +203,44 @@ func (s *Store) listed(ctx context.Context, r kv.Range, limit int) ([]string, er
 		keys = append(keys, row.Key)
 	}
 	return keys, nil
+}
+
+// placed is a conversation at a place of the order by time, or why it cannot be described.
+type placed struct {
+	key  string
+	info Info
+	err  error
+}
+
+// described returns the next conversations of the order by time, newest first.
+func (s *Store) described(ctx context.Context, r kv.Range, limit int) ([]placed, error) {
+	found, err := s.rows.ScanBeside(ctx, r, kv.ScanOptions{Reverse: true, Limit: limit}, keyspace.BesideByTime()...)
+	if err != nil {
+		return nil, fmt.Errorf("list conversations: %w", err)
+	}
+	all := make([]placed, len(found))
+	for i, f := range found {
+		all[i].key = f.Key
+		all[i].info, all[i].err = describe(keyspace.Last(f.Key), f)
+	}
+	return all, nil
+}
+
+// describe reads the rows of keyspace.BesideByTime.
+func describe(id string, f kv.Found) (Info, error) {
+	for _, err := range f.Errs {
+		if err != nil {
+			return Info{}, fmt.Errorf("read conversation %s: %w", id, err)
+		}
+	}
+	record, save := f.Rows[0], f.Rows[1]
+	if record.Key == "" {
+		return Info{}, fmt.Errorf("conversation %s: %w", id, ErrNotFound)
+	}
+	rec, err := decodeConversation(record)
+	if err != nil || save.Key == "" {
+		return infoOf(rec, Save{}), err
+	}
+	last, err := decodeSave(save)
+	return infoOf(rec, last), err
 }

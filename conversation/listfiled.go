@@ -98,10 +98,6 @@ func (l *list) enough(found []filing) int {
 
 // sparse adds the conversations of whole spans: it reads all and sorts them.
 func (l *list) sparse(ctx context.Context, found []filing) error {
-	type placed struct {
-		key string
-		Info
-	}
 	var all []placed
 	keys := make([]string, len(found))
 	for i, f := range found {
@@ -123,7 +119,7 @@ func (l *list) sparse(ctx context.Context, found []filing) error {
 			// One that was saved meanwhile belongs to an earlier page.
 			key := keyspace.ByTime(info.Updated.UnixMilli(), f.id)
 			if l.in.Contains(key) && keyspace.ByTimesIn(f.span).Contains(key) && l.opts.matches(info) {
-				all = append(all, placed{key, info})
+				all = append(all, placed{key: key, info: info})
 			}
 		}
 	}
@@ -132,7 +128,7 @@ func (l *list) sparse(ctx context.Context, found []filing) error {
 		if l.full() {
 			break
 		}
-		l.add(one.key, one.Info)
+		l.add(one.key, one.info)
 	}
 	return nil
 }

@@ -191,6 +191,16 @@ func ByTime(unixMS int64, conversation string) string {
 // ByTimes covers all rows of that order.
 func ByTimes() kv.Range { return Prefix("stet:bytime:") }
 
+// BesideByTime names the rows that describe a conversation of that order: its record and
+// its last save.
+func BesideByTime() []kv.Beside {
+	skip := len(ByTime(0, ""))
+	return []kv.Beside{
+		{Skip: skip, Prefix: Conversations().Start, To: "\x00"},
+		{Skip: skip, Prefix: AllSaves().Start, From: ":", To: ";"},
+	}
+}
+
 // Changed says that a conversation was changed or removed, until indexes have seen it.
 // Its keys follow those of ByTime, which the same commits write: both are in one page of
 // a database. The row's value is empty.
