@@ -296,8 +296,14 @@ func (s *Store) filedBy(ctx context.Context, rec *stetv1.ConversationRecord, uni
 // the order by time, for a check.
 func (s *Store) Filed(ctx context.Context, info Info) ([]string, error) {
 	f, err := s.readFilters(ctx)
-	if err != nil || f == nil || !f.built && keyspace.Escape(info.ID) > keyspace.Escape(f.done) {
-		return nil, err
+	return f.filed(info), err
+}
+
+// filed returns the keys under which a conversation must be listed. Before all are, it is
+// those of the ones that are done.
+func (f *filters) filed(info Info) []string {
+	if f == nil || !f.built && keyspace.Escape(info.ID) > keyspace.Escape(f.done) {
+		return nil
 	}
-	return f.keys(&stetv1.ConversationRecord{Id: info.ID, Workspace: info.Workspace, Agent: info.Agent}, info.Updated.UnixMilli()), nil
+	return f.keys(&stetv1.ConversationRecord{Id: info.ID, Workspace: info.Workspace, Agent: info.Agent}, info.Updated.UnixMilli())
 }

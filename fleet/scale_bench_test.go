@@ -53,8 +53,8 @@ func BenchmarkScale(b *testing.B) {
 	if _, err := talk(b.Context(), db, "first", 1); err != nil { // makes the tenant's own rows
 		b.Fatal(err)
 	}
-	fmt.Printf("\n%-10s %9s %9s %9s %9s %9s %9s %9s %9s %9s %9s %11s\n",
-		"talks", "db/talk", "rows", "blobs", "get p50", "get p99", "list p50", "filter", "search", "save p50", "archive/s", "archive cpu")
+	fmt.Printf("\n%-10s %9s %9s %9s %9s %9s %9s %9s %9s %9s %9s %9s %11s\n",
+		"talks", "db/talk", "rows", "blobs", "get p50", "get p99", "list p50", "filter", "search", "save p50", "fsck/s", "archive/s", "archive cpu")
 	have := 0
 	for _, text := range strings.Split(sizes, ",") {
 		n, err := strconv.Atoi(text)
@@ -236,13 +236,19 @@ func scaleLine(b *testing.B, f *fleet.Fleet, db *stet.DB, n int) {
 		}
 		return err
 	})
+	start := time.Now()
+	report, err := db.Check(ctx, nil)
+	if err != nil || !report.OK() {
+		b.Fatalf("%+v, %v", report, err)
+	}
+	checked := float64(report.Rows) / time.Since(start).Seconds()
 	start, cpu, limit := time.Now(), treeCPU(), min(n/4, 2_000)
 	archived, err := db.ArchiveIdle(ctx, &upkeep.ArchiveOptions{IdleFor: -1, Limit: limit, Workers: fleet.ArchiveWorkers})
 	if err != nil || archived.Archived != limit {
 		b.Fatalf("%+v, %v", archived, err)
 	}
-	fmt.Printf("%-10d %9.0f %9.0f %9.0f %9.1f %9.1f %9.1f %9.1f %9s %9.1f %9.0f %8.2f ms\n", n, float64(rows+blobs)/float64(n), float64(rows)/float64(n), float64(blobs)/float64(n),
-		get50, get99, list50, filter50, found, save50, float64(limit)/time.Since(start).Seconds(), (treeCPU()-cpu).Seconds()*1000/float64(limit))
+	fmt.Printf("%-10d %9.0f %9.0f %9.0f %9.1f %9.1f %9.1f %9.1f %9s %9.1f %9.0f %9.0f %8.2f ms\n", n, float64(rows+blobs)/float64(n), float64(rows)/float64(n), float64(blobs)/float64(n),
+		get50, get99, list50, filter50, found, save50, checked, float64(limit)/time.Since(start).Seconds(), (treeCPU()-cpu).Seconds()*1000/float64(limit))
 	if each := float64(rows+blobs) / float64(n); n >= 10_000 && (each < documentedLive*0.75 || each > documentedLive*1.25) {
 		b.Errorf("a conversation takes %.0f bytes of the database, docs/OPERATIONS.md says %d", each, documentedLive)
 	}

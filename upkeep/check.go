@@ -77,16 +77,18 @@ func (s *Service) Check(ctx context.Context, opts *CheckOptions) (*Report, error
 	if opts == nil {
 		opts = &CheckOptions{}
 	}
-	rows, damagedRows, err := s.checkRows(ctx)
+	there := newKeySet()
+	rows, damagedRows, err := s.checkRows(ctx, there)
 	if err != nil {
 		return nil, err
 	}
-	lonely, err := s.checkRelations(ctx)
+	lonely, err := s.checkRelations(ctx, there)
 	if err != nil {
 		return nil, err
 	}
 	damagedRows = append(damagedRows, lonely...)
 	k := s.newChecker(opts)
+	k.there = there
 	report, err := k.check(ctx)
 	if err != nil {
 		return nil, err
@@ -141,12 +143,12 @@ func isDamage(err error) bool {
 	return false
 }
 
-// checkRows reads every row of the store. Rows that were set aside are known to be
-// damaged, and only counted.
-func (s *Service) checkRows(ctx context.Context) (int64, []Damage, error) {
+// checkRows reads every row of the store, and remembers the keys that others need. Rows that
+// were set aside are known to be damaged, and only counted.
+func (s *Service) checkRows(ctx context.Context, there *keySet) (int64, []Damage, error) {
 	var rows int64
 	var damage []Damage
-	aside := keyspace.Quarantine()
+	aside, needed := keyspace.Quarantine(), neededRows()
 	for _, in := range []kv.Range{{End: aside.Start}, {Start: aside.End}} {
 		for row, err := range kv.Each(ctx, s.stores.Rows, in, false) {
 			switch {
@@ -157,6 +159,9 @@ func (s *Service) checkRows(ctx context.Context) (int64, []Damage, error) {
 				})
 			default:
 				return rows, nil, fmt.Errorf("check rows: %w", err)
+			}
+			if slices.ContainsFunc(needed, func(in kv.Range) bool { return in.Contains(row.Key) }) {
+				there.add(row.Key)
 			}
 			rows++
 		}

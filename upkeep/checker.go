@@ -25,6 +25,7 @@ type checker struct {
 	seen   *graph.Set
 	unread bool // some row could not be read at all
 	roots  []graph.Root
+	there  *keySet         // rows that were there
 	bad    map[blob.ID]int // index into Damage
 	leaves []graph.Node    // to be looked up
 
@@ -98,6 +99,10 @@ func (k *checker) pointers(ctx context.Context) error {
 
 // compareAll reports heads and places in the list that contradict histories.
 func (k *checker) compareAll(ctx context.Context, ids []string) error {
+	ids, err := k.doubtful(ctx, ids)
+	if err != nil {
+		return err
+	}
 	found, err := beside(ids, readsBeside, func(id string) (*Damage, error) { return k.conversation(ctx, id) })
 	for _, damage := range found {
 		if err == nil && damage != nil {
@@ -105,6 +110,25 @@ func (k *checker) compareAll(ctx context.Context, ids []string) error {
 		}
 	}
 	return err
+}
+
+// doubtful returns the conversations whose rows do not plainly agree. Some of them were
+// changed meanwhile.
+func (k *checker) doubtful(ctx context.Context, ids []string) ([]string, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	all, err := k.conversations.Pointers(ctx, ids[0], ids[len(ids)-1])
+	if err != nil {
+		return nil, err
+	}
+	for id, p := range all {
+		if p.Root != p.Head || !k.there.has(keyspace.ByTime(p.Updated.UnixMilli(), id)) ||
+			slices.ContainsFunc(p.Filed, func(key string) bool { return !k.there.has(key) }) {
+			delete(all, id)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { _, ok := all[id]; return ok }), nil
 }
 
 // pointerError means that two rows disagree.

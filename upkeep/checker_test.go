@@ -110,7 +110,20 @@ func (b *busyRows) Get(ctx context.Context, key string) (kv.Row, error) {
 	return b.Store.Get(ctx, key)
 }
 
-// A writer saves between the look at the history and the look at the head.
+// ScanBeside reads the row after the others that it returns.
+func (b *busyRows) ScanBeside(ctx context.Context, in kv.Range, opts kv.ScanOptions, beside ...kv.Beside) ([]kv.Found, error) {
+	all, err := b.Store.ScanBeside(ctx, in, opts, beside...)
+	for _, found := range all {
+		for i, row := range found.Rows {
+			if row.Key == b.key && err == nil {
+				found.Rows[i], err = b.Get(ctx, b.key)
+			}
+		}
+	}
+	return all, err
+}
+
+// A writer saves between the look at the history and the look at the head, each time.
 func TestCheckBesideAWriter(t *testing.T) {
 	ctx := context.Background()
 	f := newFixture(t)
@@ -122,7 +135,7 @@ func TestCheckBesideAWriter(t *testing.T) {
 	}}
 	f.grow(t, c, "first")
 	report := got(upkeep.New(upkeep.Stores{Blobs: f.blobs, Rows: rows}).Check(ctx, nil))
-	if saves == 0 || !report.OK() {
+	if saves < 2 || !report.OK() {
 		t.Errorf("after %d saves meanwhile: %+v", saves, report.Damage)
 	}
 }

@@ -81,10 +81,18 @@ func relations() []relation {
 	}
 }
 
+// neededRows are the kinds of rows that many others need.
+func neededRows() []kv.Range {
+	return []kv.Range{
+		keyspace.Conversations(), keyspace.ByTimes(), keyspace.AllConversationsOf(), keyspace.Checkpoints(), keyspace.Workspaces(), keyspace.Agents(),
+	}
+}
+
 // checkRelations finds rows without those that belong to them, in both directions.
-// Heads and places in the list of conversations are compared by package conversation.
-func (s *Service) checkRelations(ctx context.Context) ([]Damage, error) {
-	r := &related{rows: s.stores.Rows}
+// Heads and places in the list of conversations are compared by package conversation. It
+// does not look again for rows that were there.
+func (s *Service) checkRelations(ctx context.Context, there *keySet) ([]Damage, error) {
+	r := &related{rows: s.stores.Rows, there: there}
 	for _, rel := range relations() {
 		if err := r.check(ctx, rel); err != nil {
 			return nil, fmt.Errorf("check relations: %w", err)
@@ -98,6 +106,7 @@ func (s *Service) checkRelations(ctx context.Context) ([]Damage, error) {
 
 type related struct {
 	rows   kv.Store
+	there  *keySet
 	damage []Damage
 }
 
@@ -110,7 +119,11 @@ const maxNeeded = 512
 // check looks at all rows of a kind.
 func (r *related) check(ctx context.Context, rel relation) error {
 	var waiting []needed
-	for row, err := range kv.Each(ctx, r.rows, rel.rows, false) {
+	all := kv.Each(ctx, r.rows, rel.rows, false)
+	if rel.read == nil {
+		all = r.rows.Scan(ctx, rel.rows, kv.ScanOptions{KeysOnly: true})
+	}
+	for row, err := range all {
 		if err != nil && row.Key == "" {
 			return err
 		}
@@ -124,7 +137,7 @@ func (r *related) check(ctx context.Context, rel relation) error {
 			}
 		}
 		for _, key := range needs {
-			if n := len(waiting); n == 0 || waiting[n-1].key != key { // neighbours often need the same
+			if n := len(waiting); !r.there.has(key) && (n == 0 || waiting[n-1].key != key) { // neighbours often need the same
 				waiting = append(waiting, needed{row.Key, key})
 			}
 		}

@@ -201,6 +201,17 @@ func BesideByTime() []kv.Beside {
 	}
 }
 
+// BesideConversation names the rows that tell where a conversation stands: its record, its
+// last save and its head.
+func BesideConversation() []kv.Beside {
+	beside := BesideByTime()
+	beside = append(beside, kv.Beside{Prefix: Heads().Start, To: "\x00"})
+	for i := range beside {
+		beside[i].Skip = len(Conversation(""))
+	}
+	return beside
+}
+
 // Changed says that a conversation was changed or removed, until indexes have seen it.
 // Its keys follow those of ByTime, which the same commits write: both are in one page of
 // a database. The row's value is empty.
