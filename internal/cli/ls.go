@@ -96,6 +96,10 @@ func (a *app) listConversations(ctx context.Context, db *stet.DB, flags lsFlags)
 	if err != nil {
 		return err
 	}
+	if len(families) == 0 && len(damaged) == 0 && (opts.Workspace != "" || opts.Agent != "") {
+		a.say("%s", noneOf(opts))
+		return nil
+	}
 	if more && flags.latest {
 		defer a.say("the latest %d are listed; 'stet ls -n 0' lists all", flags.limit)
 	}
@@ -103,6 +107,18 @@ func (a *app) listConversations(ctx context.Context, db *stet.DB, flags lsFlags)
 		return err
 	}
 	return unreadable(damaged)
+}
+
+// noneOf says that no conversation fits.
+func noneOf(opts *conversation.ListOptions) string {
+	text := "no conversation"
+	if opts.Agent != "" {
+		text += fmt.Sprintf(" of agent %q", opts.Agent)
+	}
+	if opts.Workspace != "" {
+		text += " in " + opts.Workspace
+	}
+	return text + "; 'stet ls' lists all"
 }
 
 // lsRow is a conversation of the list.
