@@ -46,6 +46,9 @@ RELEASE_TARGETS := linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd
 # Every target that compiles for tests says so, or Go would compile twice.
 test check full race lint cross test-portable test-long test-suites: export GOFLAGS := $(strip $(shell go env GOFLAGS) -gcflags=all=-dwarf=false)
 
+# The race detector and the portable code are tested on the disk.
+test full: export TMPDIR = $(shell internal/tools/memory.sh)
+
 # vet is part of lint. Without symbols for debuggers the test programs link in two thirds
 # of the time.
 GOTEST := go test -toolexec '$(LAZYGC)' -vet=off -ldflags '-s -w' -timeout 30m
@@ -74,7 +77,7 @@ run: build
 # the race detector, elsewhere a hundred times.
 test:
 	@$(SETUP) $(filter-out versitygw,$(PARTS)) & $(COMPILE); $(LAZYGC) $(SETUP) versitygw && wait $$!
-	@code=0; RAPID_CHECKS=10 $(GOTEST) $(MANY) $(LONGEST) ./... || code=$$?; $(SETUP) --left-out $(PARTS); exit $$code
+	@code=0; RAPID_CHECKS=10 $(GOTEST) $(MANY) $(LONGEST) ./... || code=$$?; internal/tools/memory.sh --remove; $(SETUP) --left-out $(PARTS); exit $$code
 
 check: lint cross full test-portable race
 	@$(SETUP) --left-out $(PARTS) $(MORE) compiler protoc
@@ -84,6 +87,7 @@ full:
 	$(SETUP) $(PARTS) $(MORE)
 	STET_FULL=1 $(GOTEST) $(MANY) $(LONGEST) ./...
 	for m in $(ADAPTERS); do (cd $$m && $(GOTEST) ./...) || exit 1; done
+	internal/tools/memory.sh --remove
 
 race:
 	$(SETUP) $(PARTS) $(MORE) compiler
