@@ -12,7 +12,7 @@ if [ -n "${TMPDIR:-}" ] && [ "${1:-}" != --remove ]; then
 	exit
 fi
 # The same one for each run in a checkout, so that Go finds the results of tests again.
-dir=/dev/shm/stet-$(cd "$(dirname "$0")/../.." && pwd | cksum | cut -c 1-6)
+dir=/dev/shm/s$(cd "$(dirname "$0")/../.." && pwd | cksum | cut -c 1-5)
 if [ "${1:-}" = --remove ]; then
 	rm -rf "$dir"
 	exit
