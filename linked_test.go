@@ -128,11 +128,12 @@ func TestNothingFindsMethodsByName(t *testing.T) {
 }
 
 // linked links a program, as releases are linked, and returns its size and how it comes to
-// functions that find methods by name.
+// functions that find methods by name. It keeps the paths of sources, which take 0.2 MB:
+// without them everything would be compiled again.
 func linked(t *testing.T, pkg string) (size int64, ways []string) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "program")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags", buildTags, "-ldflags", "-s -w -dumpdep", "-o", program, pkg)
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-tags", buildTags, "-ldflags", "-s -w -dumpdep", "-o", program, pkg)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
