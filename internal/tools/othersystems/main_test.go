@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 // module makes a module of files.
@@ -25,6 +27,7 @@ func module(t *testing.T, files map[string]string) string {
 }
 
 func TestErrorsOfOneSystem(t *testing.T) {
+	testenv.OnlyFull(t) // as make cross, which it is for
 	t.Setenv("GOFLAGS", "-mod=mod")
 	for name, c := range map[string]struct {
 		files map[string]string
