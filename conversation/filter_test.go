@@ -427,3 +427,31 @@ func TestUnreadableConversationLeavesNoFiling(t *testing.T) {
 	f.sound(t)
 	f.agree(t)
 }
+
+// TestDamagedRowsInTheListOfAll damages the record of one conversation and the last save of
+// another: the list names both, a check reports both, and the others are listed.
+func TestDamagedRowsInTheListOfAll(t *testing.T) {
+	ctx := t.Context()
+	f := newFixture(t)
+	for _, id := range []string{"a", "b", "c"} {
+		f.grow(t, must(f.Create(ctx, conversation.Info{ID: id})), "one")
+	}
+	record, save := keyspace.Conversation("a"), keyspace.Save("b", 1)
+	check(t, f.rows.Commit(ctx, &kv.Batch{Set: []kv.Set{{Key: record, Value: []byte("\xff")}, {Key: save, Value: []byte("\xff")}}}))
+	page := must(f.List(ctx, nil))
+	var damaged []string
+	for _, bad := range page.Damaged {
+		damaged = append(damaged, bad.ID)
+	}
+	slices.Sort(damaged)
+	if !slices.Equal(damaged, []string{"a", "b"}) || len(page.Conversations) != 1 || page.Conversations[0].ID != "c" {
+		t.Errorf("listed %v, damaged %v", page.Conversations, page.Damaged)
+	}
+	reported := make(map[string]bool)
+	for _, d := range must(f.Check(ctx, nil)).Damage {
+		reported[d.Key] = true
+	}
+	if !reported[record] || !reported[save] {
+		t.Errorf("a check reports %v", reported)
+	}
+}

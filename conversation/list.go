@@ -238,9 +238,12 @@ func describe(id string, f kv.Found) (Info, error) {
 		return Info{}, fmt.Errorf("conversation %s: %w", id, ErrNotFound)
 	}
 	rec, err := decodeConversation(record)
-	if err != nil || save.Key == "" {
-		return infoOf(rec, Save{}), err
+	if err != nil {
+		return Info{}, err
 	}
-	last, err := decodeSave(save)
+	var last Save
+	if save.Key != "" {
+		last, err = decodeSave(save)
+	}
 	return infoOf(rec, last), err
 }

@@ -18,8 +18,8 @@ type Pointer struct {
 	Filed []string
 }
 
-// Pointers returns the conversations from one id to another, both included, in the order
-// of their rows. It leaves out those that cannot be read.
+// Pointers returns the conversations whose records lie between those of two ids, both
+// included, without those that cannot be read.
 func (s *Store) Pointers(ctx context.Context, first, last string) (map[string]Pointer, error) {
 	in := kv.Range{Start: keyspace.Conversation(first), End: keyspace.Conversation(last) + "\x00"}
 	found, err := s.rows.ScanBeside(ctx, in, kv.ScanOptions{}, keyspace.BesideConversation()...)
