@@ -354,3 +354,19 @@ func BenchmarkGet(b *testing.B) {
 		})
 	}
 }
+
+// TestADamagedRowBesideOthers moves the value of a row: it has its own error, and the rows
+// beside it can be read.
+func TestADamagedRowBesideOthers(t *testing.T) {
+	below := memkv.New(nil)
+	s := New(below, &Options{Ring: newRing(t)})
+	mustSet(t, s, "index:a", "", "index:b", "", "record:a", "A", "record:b", "B")
+	mustSet(t, below, "record:a", string(stored(t, below, "record:b")))
+	found, err := s.ScanBeside(t.Context(), kv.Range{Start: "index:", End: "index;"}, kv.ScanOptions{}, kv.Beside{Skip: len("index:"), Prefix: "record:", To: "\x00"})
+	if err != nil || len(found) != 2 {
+		t.Fatalf("found %+v, %v", found, err)
+	}
+	if a, b := found[0], found[1]; !errors.Is(a.Errs[0], kv.ErrCorrupt) || a.Rows[0].Value != nil || b.Errs[0] != nil || string(b.Rows[0].Value) != "B" {
+		t.Errorf("found %+v", found)
+	}
+}
