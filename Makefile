@@ -49,6 +49,9 @@ test check full race lint cross test-portable test-long test-suites: export GOFL
 # The race detector and the portable code are tested on the disk.
 test full: export TMPDIR = $(shell internal/tools/memory.sh)
 
+# Frees the memory also after tests that fail or are interrupted.
+TIDY := trap 'internal/tools/memory.sh --remove' EXIT; trap 'exit 130' INT TERM
+
 # vet is part of lint. Without symbols for debuggers the test programs link in two thirds
 # of the time.
 GOTEST := go test -toolexec '$(LAZYGC)' -vet=off -ldflags '-s -w' -timeout 30m
@@ -77,7 +80,7 @@ run: build
 # the race detector, elsewhere a hundred times.
 test:
 	@$(SETUP) $(filter-out versitygw,$(PARTS)) & $(COMPILE); $(LAZYGC) $(SETUP) versitygw && wait $$!
-	@code=0; RAPID_CHECKS=10 $(GOTEST) $(MANY) $(LONGEST) ./... || code=$$?; internal/tools/memory.sh --remove; $(SETUP) --left-out $(PARTS); exit $$code
+	@$(TIDY); code=0; RAPID_CHECKS=10 $(GOTEST) $(MANY) $(LONGEST) ./... || code=$$?; $(SETUP) --left-out $(PARTS); exit $$code
 
 check: lint cross full test-portable race
 	@$(SETUP) --left-out $(PARTS) $(MORE) compiler protoc
@@ -85,9 +88,8 @@ check: lint cross full test-portable race
 # Tests that have one size only were run by make test: Go knows their results.
 full:
 	$(SETUP) $(PARTS) $(MORE)
-	STET_FULL=1 $(GOTEST) $(MANY) $(LONGEST) ./...
-	for m in $(ADAPTERS); do (cd $$m && $(GOTEST) ./...) || exit 1; done
-	internal/tools/memory.sh --remove
+	$(TIDY); STET_FULL=1 $(GOTEST) $(MANY) $(LONGEST) ./... || exit 1; \
+		for m in $(ADAPTERS); do (cd $$m && $(GOTEST) ./...) || exit 1; done
 
 race:
 	$(SETUP) $(PARTS) $(MORE) compiler
