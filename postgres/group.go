@@ -263,6 +263,9 @@ func (db *DB) newAttempt() attempt {
 	return attempt{minute: db.now().Unix() / 60, id: id}
 }
 
+// mark is the name that a look for the attempt leaves beside the attempt's own.
+func (a attempt) mark() []byte { return append(bytes.Clone(a.id), '?') }
+
 // pipeline is the whole transaction. It is sent at once and rolled back as a whole if
 // one of its statements fails. If a condition does not hold, it changes nothing, and
 // *held stays false. If locked is set, the generation is locked already.

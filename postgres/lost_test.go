@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 	"time"
 
@@ -88,6 +89,55 @@ func TestLateRequest(t *testing.T) {
 		t.Errorf("the database answers %q, want a refusal", answer)
 	}
 	wantRow(t, tenant.Rows(), "r", "later")
+}
+
+// TestLateDeletion lets a commit that deletes a row arrive after its client has done it
+// again, and after the row came back. Its condition does not hold any more, so nothing may
+// be deleted, although its name exists: the look for it has left it.
+func TestLateDeletion(t *testing.T) {
+	tenant, p := behindProxy(t)
+	mustCommit(t, tenant.Rows(), set("r", "first"))
+	mustCommit(t, tenant.Rows(), set("d", "first"))
+	p.arm(lateRequest, "marker")
+	mustCommit(t, tenant.Rows(), &kv.Batch{
+		Expect: []kv.Expect{{Key: "r", Version: wantRow(t, tenant.Rows(), "r", "first").Version}},
+		Set:    []kv.Set{{Key: "r", Value: []byte("marker")}}, Delete: []string{"d"},
+	})
+	<-p.hit
+	mustCommit(t, tenant.Rows(), set("d", "again"))
+	p.mu.Lock()
+	late := p.late
+	p.mu.Unlock()
+	late()
+	wantRow(t, tenant.Rows(), "r", "marker")
+	wantRow(t, tenant.Rows(), "d", "again")
+}
+
+// TestLostLook cuts the connection while a node looks whether a commit happened. The look
+// itself writes the name of the commit, and a second look must not take it for the commit's.
+func TestLostLook(t *testing.T) {
+	for _, done := range []bool{false, true} {
+		for name, f := range map[string]mishap{"the request is lost": loseRequest, "the answer is lost": loseAnswer} {
+			t.Run(fmt.Sprintf("%s, happened: %v", name, done), func(t *testing.T) {
+				tenant, p := behindProxy(t)
+				db := tenant.db
+				a := db.newAttempt()
+				if done {
+					if _, err := db.pool.Exec(t.Context(), db.sql(sqlCommit), a.minute, a.id); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for range 2 {
+					p.arm(f, string(a.id))
+					happened, err := db.happened(a, time.Now().Add(time.Minute))
+					if err != nil || happened != done {
+						t.Fatalf("happened: %v, %v, want %v", happened, err, done)
+					}
+					<-p.hit
+				}
+			})
+		}
+	}
 }
 
 // TestForgottenCommits shows that the names of transactions do not pile up.

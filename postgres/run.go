@@ -249,20 +249,17 @@ func (db *DB) pause(d time.Duration) error {
 	}
 }
 
-// happened determines whether an attempt without an answer happened. It inserts the
+// happened determines whether an attempt without an answer happened. It takes the
 // attempt's name itself: if that works, the attempt did not happen and no longer can,
-// even if it is still on its way; if the name exists, it did.
-func (db *DB) happened(a attempt, deadline time.Time) (happened bool, _ error) {
+// even if it is still on its way; if the name exists, it did. The answer to this can be
+// lost too, so a mark comes with the name: a name with a mark was taken by an earlier look.
+func (db *DB) happened(a attempt, deadline time.Time) (bool, error) {
 	for {
-		ctx, cancel := context.WithTimeout(db.ctx, db.opts.StatementTimeout)
-		_, err := db.pool.Exec(ctx, db.sql(sqlCommit), a.minute, a.id)
-		cancel()
-		switch code := pgCode(err); {
-		case err == nil:
-			return false, nil
-		case code == codeUnique:
-			return true, nil
-		case code == codeReadOnly:
+		happened, err := db.look(a)
+		if err == nil {
+			return happened, nil
+		}
+		if pgCode(err) == codeReadOnly {
 			db.pool.Reset()
 		}
 		if db.ctx.Err() != nil || time.Now().After(deadline) {
@@ -272,6 +269,19 @@ func (db *DB) happened(a attempt, deadline time.Time) (happened bool, _ error) {
 			return false, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 		}
 	}
+}
+
+// look is one try of happened.
+func (db *DB) look(a attempt) (happened bool, _ error) {
+	ctx, cancel := context.WithTimeout(db.ctx, db.opts.StatementTimeout)
+	defer cancel()
+	_, err := db.pool.Exec(ctx, db.sql(sqlTake), a.minute, a.id, a.mark())
+	if pgCode(err) != codeUnique {
+		return false, err
+	}
+	var marked int64
+	err = db.pool.QueryRow(ctx, db.sql(sqlCommitted), a.minute, a.mark()).Scan(&marked)
+	return marked == 0, err
 }
 
 // commitsKept is for how long the names of transactions are kept: longer than any of
