@@ -101,6 +101,12 @@ func attack(t *testing.T, version int, long time.Duration) {
 		func(i int) { all.replace(t, i%3) },
 		func(i int) { n := all.at(i % 3); n.freeze(t); some(40); n.thaw(t) },
 		func(int) { database.cut() },
+		func(int) { // while nodes look whether what was cut before has happened
+			for range 10 {
+				database.cut()
+				time.Sleep(50 * time.Millisecond)
+			}
+		},
 		func(int) { balancer.cut() },
 		func(int) { s.s3.Kill(t); some(20); s.s3.Restart(t) },
 		func(int) { server.Kill(t); server.Start(t) },
