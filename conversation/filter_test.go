@@ -19,6 +19,7 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/internal/testenv"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/memkv"
 )
@@ -233,7 +234,9 @@ func TestFilingContinues(t *testing.T) {
 		must(f.Create(ctx, conversation.Info{ID: fmt.Sprint("b", commits), Workspace: "/a", Agent: "x"}))
 		check(t, f.Delete(ctx, fmt.Sprintf("c%04d", commits), nil))
 		f.sound(t)
-		f.agree(t)
+		if commits == 1 || testenv.Full() {
+			f.agree(t)
+		}
 	}
 	if commits == 0 {
 		t.Error("everything was one commit")

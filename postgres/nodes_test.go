@@ -40,6 +40,9 @@ func TestBlobsOfNodes(t *testing.T) {
 		"in a bucket":     {Objects: memblob.NewObjects(), LargeBytes: 16},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if opts != nil {
+				testenv.OnlyFull(t)
+			}
 			a, b := twoNodes(t, opts)
 			open := func(t *testing.T) (kv.Store, blob.Store) {
 				one := newTenant(t, a)

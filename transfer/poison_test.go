@@ -22,6 +22,7 @@ import (
 	"github.com/stet-dev/stet/conversation"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/internal/testenv"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/memkv"
 	"github.com/stet-dev/stet/transfer"
@@ -251,11 +252,7 @@ func TestRandomRowsAreRefusedOrReadable(t *testing.T) {
 	}
 	keys := []string{keyspace.Conversation("bad"), keyspace.Save("bad", 1), keyspace.Save("bad", 2), keyspace.Checkpoint(at.ID), keyspace.Workspace(at.Workspace)}
 	refused, taken := 0, 0
-	steps := 300
-	if testing.Short() {
-		steps = 60
-	}
-	for seed := range uint64(steps) {
+	for seed := range uint64(testenv.Sizes(100, 300, 1000)) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		key := keys[r.IntN(len(keys))]
 		m := valueOf(t, from, key, kinds[key]())

@@ -12,6 +12,7 @@ import (
 	"github.com/stet-dev/stet/blob/objectblob"
 	"github.com/stet-dev/stet/blob/s3blob"
 	"github.com/stet-dev/stet/internal/realservers"
+	"github.com/stet-dev/stet/internal/testenv"
 	"github.com/stet-dev/stet/pack"
 )
 
@@ -22,6 +23,7 @@ func TestContractInADirectory(t *testing.T) {
 }
 
 func TestContractInABucket(t *testing.T) {
+	testenv.OnlyFull(t)
 	s := realservers.S3(t)
 	access, secret := s.Keys()
 	bucket, err := s3blob.Open(t.Context(), s.URL(s.NewBucket(t)), &s3blob.Options{Credentials: credentials.NewStaticCredentialsProvider(access, secret, "")})

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/stet-dev/stet/internal/testenv"
 )
 
 // TestMain lets scripts run the command line as a process of its own. Nothing is
@@ -56,6 +58,12 @@ func TestScripts(t *testing.T) {
 				"STET_HOOK_WAIT_MS=600000", // a busy machine takes longer than an agent waits
 			)
 			return os.MkdirAll(home, 0o700)
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "full" { // long ones begin with [!full] skip
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return testenv.Full(), nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code":    scriptCode,

@@ -71,7 +71,7 @@ type stormCall struct {
 // not depend on where the kills hit.
 func TestHookStorm(t *testing.T) {
 	s := newStorm(t)
-	rounds := testenv.Sizes(600, 2_500, 10_000) / (2 * stormPerTurn)
+	rounds := testenv.Sizes(300, 2_500, 10_000) / (2 * stormPerTurn)
 	for round := range rounds {
 		s.round(round < rounds-1)
 	}
