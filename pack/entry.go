@@ -74,6 +74,17 @@ func (e *entry) hotRow(key string) (kv.Row, bool) {
 	return kv.Row{}, false
 }
 
+// hotIn returns the last row of a range that needs no object, or one without a key.
+func (e *entry) hotIn(in kv.Range) kv.Row {
+	for _, row := range e.hot { // each is the last of its kind
+		if in.Contains(row.Key) {
+			row.Value = bytes.Clone(row.Value)
+			return row
+		}
+	}
+	return kv.Row{}
+}
+
 // encode returns the value of the row. Its sum covers the key, so that a value moved
 // to another row is detected.
 func (e *entry) encode() []byte {

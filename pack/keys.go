@@ -79,6 +79,9 @@ func groupOf(key string) (guard string, group kv.Range) {
 // guardOfRange returns the guard of a range that lies inside one conversation or
 // agent, or "" for a wider one.
 func guardOfRange(r kv.Range) string {
+	if strings.HasPrefix(r.Start, headFamily) && r.End == r.Start+"\x00" {
+		return guardOf(r.Start)
+	}
 	guard, group := groupOf(r.Start)
 	if guard == "" || r.End == "" || r.End > group.End {
 		return ""

@@ -1,7 +1,6 @@
 package pack
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -98,26 +97,6 @@ func (r *rowLayer) Scan(ctx context.Context, in kv.Range, opts kv.ScanOptions) i
 	return r.bare().Scan(ctx, in, opts)
 }
 
-// ScanBeside implements kv.Store. The range is as the database has it; the rows that
-// belong to it may be archived.
-func (r *rowLayer) ScanBeside(ctx context.Context, in kv.Range, opts kv.ScanOptions, beside ...kv.Beside) ([]kv.Found, error) {
-	if guardOfRange(in) != "" || inShadows(in) {
-		return kv.EachBeside(ctx, r, in, opts, beside...)
-	}
-	all, err := r.bare().ScanBeside(ctx, in, opts, beside...)
-	if err != nil {
-		return nil, err
-	}
-	for _, found := range all {
-		for _, row := range found.Rows {
-			if guard := guardOf(row.Key); guard != "" {
-				r.s.noteRead(guard)
-			}
-		}
-	}
-	return all, kv.FillBeside(ctx, r, all, beside...)
-}
-
 // groupScan scans rows that are either all in the database or all in a pack.
 type groupScan struct {
 	s     *Store
@@ -190,13 +169,10 @@ func (g *groupScan) give(row kv.Row) (more bool) {
 // pack yields the rows of a pack.
 func (g *groupScan) pack(e *entry) error {
 	if g.opts.Reverse && g.opts.Limit == 1 {
-		// The last save, which lists of conversations need, is in the catalog.
-		for _, row := range e.hot {
-			if guard, _ := groupOf(row.Key); guard != "" && g.in.Contains(row.Key) {
-				row.Value = bytes.Clone(row.Value)
-				g.giveFrom(row)
-				return nil
-			}
+		// The head and the last save, which lists of conversations need, are in the catalog.
+		if row := e.hotIn(g.in); row.Key != "" {
+			g.giveFrom(row)
+			return nil
 		}
 	}
 	c, err := g.s.contents(g.ctx, e)
@@ -287,7 +263,7 @@ func (b *bareLayer) Scan(ctx context.Context, in kv.Range, opts kv.ScanOptions) 
 }
 
 func (b *bareLayer) ScanBeside(ctx context.Context, in kv.Range, opts kv.ScanOptions, beside ...kv.Beside) ([]kv.Found, error) {
-	if in.End == "" || in.End > own.Start && in.Start < own.End {
+	if meetsOwn(in) {
 		return kv.EachBeside(ctx, b, in, opts, beside...)
 	}
 	all, err := b.s.rows.ScanBeside(ctx, in, opts, beside...)
@@ -300,6 +276,9 @@ func (b *bareLayer) ScanBeside(ctx context.Context, in kv.Range, opts kv.ScanOpt
 	}
 	return all, err
 }
+
+// meetsOwn reports whether rows of this package are in a range.
+func meetsOwn(in kv.Range) bool { return in.Start < own.End && (in.End == "" || in.End > own.Start) }
 
 // Commit passes a batch on, unless it touches rows of this package. Upkeep commits
 // its own marks through it.

@@ -97,6 +97,7 @@ type Store struct {
 	opts    Options
 
 	takenBytes atomic.Int64 // kept by all archivings; see maxTaken
+	hasPacks   atomic.Bool  // an archived conversation was read
 
 	mu     sync.Mutex // guards what follows
 	recent *lru.Cache[string, *entry]
@@ -172,6 +173,7 @@ func (s *Store) guarded(ctx context.Context, guard string) (*entry, *shadow, err
 // remember records that an archived conversation was read, because its blobs will be
 // next.
 func (s *Store) remember(e *entry) {
+	s.hasPacks.Store(true)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.recent.Add(e.id, e, 1)
