@@ -47,7 +47,8 @@ func TestRoundTrips(t *testing.T) {
 		}
 	}
 	// Reads share a round trip if they wait at the same time, so a busy machine has more of
-	// them: the limits are far above what it showed, and below one for each read.
+	// them. A check stays within its limits if nothing is shared at all (2.3 for each row,
+	// 0.2 on an idle machine); archiving asks 87 questions and takes four or five trips.
 	within := func(what string, got int64, each int, want float64) {
 		t.Helper()
 		per := float64(got) / float64(each)
@@ -77,7 +78,7 @@ func TestRoundTrips(t *testing.T) {
 		}
 		rows = report.Rows
 	}
-	within("a check, for each row,", trips.Of(check), int(rows), 0.75)
+	within("a check, for each row,", trips.Of(check), int(rows), 2.5)
 	var archived int64
 	statements := trips.Statements(func() {
 		archived = trips.Of(func() {
@@ -87,8 +88,11 @@ func TestRoundTrips(t *testing.T) {
 			}
 		})
 	})
-	within("archiving a conversation", archived, talks, 12)
+	within("archiving a conversation", archived, talks, 40)
 	t.Logf("archiving a conversation: %.2f statements", float64(statements)/float64(talks))
+	list() // learns that there are archived ones, and prepares the statement that asks for them
 	list()
-	within("a page of 50 archived conversations", trips.Of(list), 1, 20)
+	within("a page of 50 archived conversations", trips.Of(list), 1, 1)
+	check()
+	within("a check of archived conversations, for each,", trips.Of(check), talks, 3)
 }
