@@ -173,8 +173,10 @@ type block struct {
 	data  []byte
 }
 
+// The faster levels of the encoder look for repetitions only, find next to none in
+// postings, and leave them as they are; this one also codes frequent bytes shorter.
 var codec = sync.OnceValues(func() (*zstd.Encoder, *zstd.Decoder) {
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true), zstd.WithEncoderLevel(zstd.SpeedBetterCompression))
 	dec, err2 := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(64<<20))
 	if err != nil || err2 != nil {
 		panic("zstd refuses its options")
