@@ -23,7 +23,7 @@ import (
 )
 
 func (a *app) doctorCommand() *cobra.Command {
-	var quick bool
+	var quick, verbose bool
 	cmd := &cobra.Command{
 		Use:     "doctor",
 		Short:   "Check that this machine and the store keep their promises",
@@ -41,14 +41,15 @@ scratch tenant, which is removed afterwards.
 With a store on a server the promises about blobs are tested on the server itself. The
 blobs left there are unreferenced, and gc removes them; rows are only read.
 
-Each check is a line that begins with ok or FAIL. A failing check gives exit
-code 1, damage exit code 6. --quick skips the scratch store.`,
+Each check is a line that begins with ok or FAIL; promises that are kept share
+a line, unless you ask for each with --verbose. A failing check gives exit code 1, damage
+exit code 6. --quick skips the scratch store.`,
 		Example: "  stet doctor\n  stet doctor --store /mnt/nas/stet\n  stet doctor --store http://127.0.0.1:7717\n" +
 			"  stet doctor --store postgres://stet@db/stet --blobs s3://my-bucket/stet",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if place := a.storePlace(); isRemote(place) || fleet.IsAddress(place) {
-				d, examine := &doctor{app: a, dir: shown(place)}, (*doctor).server
+				d, examine := &doctor{app: a, dir: shown(place), verbose: verbose}, (*doctor).server
 				if !isRemote(place) {
 					examine = (*doctor).backends
 				}
@@ -61,7 +62,7 @@ code 1, damage exit code 6. --quick skips the scratch store.`,
 			if err != nil {
 				return err
 			}
-			d := &doctor{app: a, dir: dir}
+			d := &doctor{app: a, dir: dir, verbose: verbose}
 			if err := d.examine(cmd.Context(), quick); err != nil {
 				return err
 			}
@@ -69,16 +70,18 @@ code 1, damage exit code 6. --quick skips the scratch store.`,
 		},
 	}
 	cmd.Flags().BoolVar(&quick, "quick", false, "skip the tests on a scratch store")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "name each promise that is kept")
 	return cmd
 }
 
 // doctor runs checks and reports each at once.
 type doctor struct {
-	app    *app
-	dir    string
-	failed int
-	damage bool
-	checks []checkJSON
+	app     *app
+	dir     string
+	verbose bool
+	failed  int
+	damage  bool
+	checks  []checkJSON
 }
 
 type checkJSON struct {
@@ -90,22 +93,53 @@ type checkJSON struct {
 // report records the result of a check; the detail is for success.
 func (d *doctor) report(name, detail string, err error) {
 	p := d.app.paint()
-	check := checkJSON{Name: name, OK: err == nil, Detail: detail}
-	mark := p.green("ok  ")
+	check, mark := checkJSON{Name: name, OK: err == nil, Detail: detail}, p.green("ok  ")
 	if err != nil {
 		d.failed++
 		check.Detail = strings.Join(strings.Fields(err.Error()), " ") // on one line
 		mark = p.red("FAIL")
 	}
 	d.checks = append(d.checks, check)
+	d.print(mark, name, check.Detail)
+}
+
+// print prints the line of a check.
+func (d *doctor) print(mark, name, detail string) {
 	if d.app.json {
 		return
 	}
-	line := mark + "  " + name
-	if check.Detail != "" {
-		line += p.dim(": " + printable(check.Detail))
+	p, line := d.app.paint(), mark+"  "+name
+	if detail != "" {
+		line += p.dim(": " + printable(detail))
 	}
 	fmt.Fprintln(d.app.out, line)
+}
+
+// promise is one case of a contract.
+type promise struct {
+	name string
+	test func() error
+}
+
+// test tests the promises about a part of the store. Those that are kept are one line.
+func (d *doctor) test(ctx context.Context, part string, promises []promise) error {
+	kept := 0
+	for _, p := range promises {
+		err := p.test()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil && !d.verbose {
+			d.checks = append(d.checks, checkJSON{Name: part + ": " + p.name, OK: true})
+			kept++
+			continue
+		}
+		d.report(part+": "+p.name, "", err)
+	}
+	if kept > 0 {
+		d.print(d.app.paint().green("ok  "), part, plural(int64(kept), "promise")+" kept")
+	}
+	return nil
 }
 
 func (d *doctor) close() error {
@@ -274,20 +308,28 @@ func (d *doctor) promises(ctx context.Context) error {
 
 // cases tests every promise on a pair of drivers without user data.
 func (d *doctor) cases(ctx context.Context, blobs blob.Store, rows kv.Store) error {
-	for _, c := range contract.Cases() {
-		d.report("blobs: "+c.Name, "", c.Func(ctx, blobs))
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
+	var ofRows, ofBoth []promise
 	for _, c := range kvcases.All() {
-		d.report("rows: "+c.Name, "", c.Func(ctx, rows))
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+		ofRows = append(ofRows, promise{c.Name, func() error { return c.Func(ctx, rows) }})
 	}
 	for _, c := range kvcases.Refs() {
-		d.report("together: "+c.Name, "", c.Func(ctx, rows, blobs))
+		ofBoth = append(ofBoth, promise{c.Name, func() error { return c.Func(ctx, rows, blobs) }})
 	}
-	return ctx.Err()
+	err := d.blobs(ctx, blobs)
+	if err == nil {
+		err = d.test(ctx, "rows", ofRows)
+	}
+	if err == nil {
+		err = d.test(ctx, "together", ofBoth)
+	}
+	return err
+}
+
+// blobs tests the promises about blobs.
+func (d *doctor) blobs(ctx context.Context, blobs blob.Store) error {
+	var all []promise
+	for _, c := range contract.Cases() {
+		all = append(all, promise{c.Name, func() error { return c.Func(ctx, blobs) }})
+	}
+	return d.test(ctx, "blobs", all)
 }

@@ -10,7 +10,6 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/stet-dev/stet"
-	"github.com/stet-dev/stet/blob/blobtest/contract"
 	"github.com/stet-dev/stet/client"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/upkeep"
@@ -71,11 +70,5 @@ func (d *doctor) server(ctx context.Context, quick bool) error {
 	if quick {
 		return ctx.Err()
 	}
-	for _, one := range contract.Cases() {
-		d.report("blobs: "+one.Name, "", one.Func(ctx, db.Blobs()))
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
-	return nil
+	return d.blobs(ctx, db.Blobs())
 }
