@@ -109,10 +109,12 @@ func Open(t testing.TB, path string, opts *cursor.Options) *cursor.Store {
 	return s
 }
 
-// OwnRow reports whether a row is one that each store makes for itself, with a random
-// salt: the lists of conversations by workspace and agent, and what changed for indexes.
+// OwnRow reports whether a row is one that each store makes for itself: with a random
+// salt, the lists of conversations by workspace and agent; what changed for indexes; and
+// how far it was compacted, which depends on the time that it had.
 func OwnRow(key string) bool {
-	return keyspace.AllConversationsOf().Contains(key) || keyspace.AllChanged().Contains(key) || key == keyspace.Setting("filters")
+	return keyspace.AllConversationsOf().Contains(key) || keyspace.AllChanged().Contains(key) ||
+		key == keyspace.Setting("filters") || key == keyspace.Setting("settled")
 }
 
 // OpenDB returns a new stet store, and the same as what imports write into and exports
