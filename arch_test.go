@@ -37,6 +37,7 @@ var importMap = map[string][]string{
 	"internal/osfile":        {},
 	"internal/lru":           {},
 	"internal/recall":        {},
+	"internal/abreast":       {},
 	"internal/minisign":      {},
 	"internal/spelling":      {},
 	"internal/wirecode":      {},
@@ -73,10 +74,10 @@ var importMap = map[string][]string{
 	"postgres":          {"blob", "kv"},
 	"blob/s3blob":       {"blob"},
 	"blob/objectblob":   {"blob"},
-	"pack":              {"blob", "kv", "internal/keyspace", "internal/lru"},
+	"pack":              {"blob", "kv", "internal/abreast", "internal/keyspace", "internal/lru"},
 
 	// Services.
-	"conversation":      {"blob", "kv", "gen/...", "internal/keyspace", "internal/rowformat", "internal/lookup", "conversation/..."},
+	"conversation":      {"blob", "kv", "gen/...", "internal/abreast", "internal/keyspace", "internal/rowformat", "internal/lookup", "conversation/..."},
 	"conversation/...":  {"blob", "kv", "gen/...", "internal/keyspace", "internal/rowformat", "internal/lookup", "conversation/..."},
 	"checkpoint/...":    {"blob", "kv", "gen/...", "internal/keyspace", "internal/lookup", "internal/recall", "internal/swapdir", "workspace", "conversation/...", "transcript", "checkpoint/..."},
 	"cloudagent/...":    {"blob", "kv", "gen/...", "internal/keyspace", "internal/rowformat", "internal/lane", "internal/lookup", "conversation/...", "cloudagent/..."},
@@ -105,7 +106,7 @@ var importMap = map[string][]string{
 
 	// Upkeep works on what the services keep, by their rows and roots, and on the
 	// layers that can exchange what is stored. It knows no driver and no front door.
-	"upkeep": {"fault", "blob", "blob/encrypted", "kv", "kv/memkv", "kv/sealed", "keyring", "pack", "conversation/...", "checkpoint/...", "cloudagent", "document", "stream", "subscription", "thread", "workspace", "mirror", "internal/keyspace"},
+	"upkeep": {"fault", "blob", "blob/encrypted", "kv", "kv/memkv", "kv/sealed", "keyring", "pack", "conversation/...", "checkpoint/...", "cloudagent", "document", "stream", "subscription", "thread", "workspace", "mirror", "internal/abreast", "internal/keyspace"},
 
 	// A purge asks the services and upkeep to change what they keep, and finds what must
 	// change by the bytes of blobs and rows.

@@ -62,16 +62,3 @@ func (a *ahead) read() {
 	}
 	a.keys = a.keys[n:]
 }
-
-// beside calls a function for each value, several at once.
-func beside[V, R any](values []V, fn func(V) (R, error)) ([]R, []error) {
-	results, errs := make([]R, len(values)), make([]error, len(values))
-	for i := 0; i < len(values); i += maxAhead {
-		var work sync.WaitGroup
-		for k := i; k < min(i+maxAhead, len(values)); k++ {
-			work.Go(func() { results[k], errs[k] = fn(values[k]) })
-		}
-		work.Wait()
-	}
-	return results, errs
-}

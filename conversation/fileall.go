@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/internal/abreast"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 )
@@ -109,7 +110,7 @@ func (s *Store) fileSome(ctx context.Context, f *filters, size int) (int, error)
 // the order of all, which every save changes: the head and the history of an archived
 // conversation cannot be expected without bringing it back.
 func (s *Store) fileRecords(ctx context.Context, f *filters, recs []*stetv1.ConversationRecord, b *kv.Batch) error {
-	places, errs := beside(recs, func(rec *stetv1.ConversationRecord) (place, error) { return s.placeOf(ctx, rec) })
+	places, errs := abreast.Each(recs, maxAhead, func(rec *stetv1.ConversationRecord) (place, error) { return s.placeOf(ctx, rec) })
 	for i, rec := range recs {
 		if err := errs[i]; Damaged(err) {
 			continue

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/stet-dev/stet/internal/abreast"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 )
@@ -19,22 +20,30 @@ func (s *Store) Check(ctx context.Context, data bool, report func(key, conversat
 	if err != nil {
 		return fmt.Errorf("check packs: %w", err)
 	}
-	for _, key := range keys {
-		conversation := ""
-		if keyspace.Packs().Contains(key) {
-			conversation = keyspace.Last(key)
-			err = s.Verify(ctx, conversation, data)
-		} else {
-			conversation, err = s.checkShadow(ctx, key)
-		}
-		if err == nil || errors.Is(err, ErrNotArchived) { // brought back meanwhile, or not archived yet
-			continue
-		}
-		if err := report(key, conversation, err); err != nil {
-			return err
+	for some := range slices.Chunk(keys, 16*checkers) {
+		conversations, errs := abreast.Each(some, checkers, func(key string) (string, error) { return s.checkKey(ctx, key, data) })
+		for i, err := range errs {
+			if err == nil || errors.Is(err, ErrNotArchived) { // brought back meanwhile, or not archived yet
+				continue
+			}
+			if err := report(some[i], conversations[i], err); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// checkers is how many conversations are checked at once, since each waits for the bucket.
+const checkers = 16
+
+// checkKey checks a row, and returns the conversation that it belongs to, if known.
+func (s *Store) checkKey(ctx context.Context, key string, data bool) (conversation string, err error) {
+	if keyspace.Packs().Contains(key) {
+		conversation = keyspace.Last(key)
+		return conversation, s.Verify(ctx, conversation, data)
+	}
+	return s.checkShadow(ctx, key)
 }
 
 // ownKeys returns the keys of all rows of this package.

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/internal/abreast"
 )
 
 // describe returns the given blobs that are stored, and all their bases. It does not look
@@ -74,17 +73,7 @@ func (s *Store) lookUp(ctx context.Context, names []blob.ID, known map[blob.ID]b
 		return listed(ctx, s.driver.Lister, names, known)
 	}
 	// Several at once, because a remote driver takes long for each.
-	infos, errs := make([]blob.Info, len(names)), make([]error, len(names))
-	var next atomic.Int64
-	var work sync.WaitGroup
-	for range min(askers, len(names)) {
-		work.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(names)); i = next.Add(1) - 1 {
-				infos[i], errs[i] = s.driver.Rewriter.Info(ctx, names[i])
-			}
-		})
-	}
-	work.Wait()
+	infos, errs := abreast.Each(names, askers, func(name blob.ID) (blob.Info, error) { return s.driver.Rewriter.Info(ctx, name) })
 	for i, name := range names {
 		if errors.Is(errs[i], blob.ErrNotFound) {
 			continue

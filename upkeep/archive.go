@@ -10,6 +10,7 @@ import (
 	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/fault"
+	"github.com/stet-dev/stet/internal/abreast"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/pack"
@@ -251,7 +252,7 @@ func (r *archiveRun) ahead(ctx context.Context, keys []string) {
 			ids = append(ids, id)
 		}
 	}
-	found, _ := beside(ids, r.opts.Workers, func(id string) (outcome, error) { return r.try(ctx, id), nil })
+	found, _ := abreast.All(ids, r.opts.Workers, func(id string) (outcome, error) { return r.try(ctx, id), nil })
 	r.outcomes = make(map[string]outcome, len(ids))
 	for i, id := range ids {
 		r.outcomes[id] = found[i]

@@ -12,6 +12,7 @@ import (
 	"github.com/stet-dev/stet/blob/encrypted"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/conversation/graph"
+	"github.com/stet-dev/stet/internal/abreast"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 )
@@ -97,13 +98,17 @@ func (k *checker) pointers(ctx context.Context) error {
 	return k.compareAll(ctx, waiting)
 }
 
+// readsBeside is how many reads of a check or an archiving wait at the same time. A
+// database answers those in one round trip.
+const readsBeside = 64
+
 // compareAll reports heads and places in the list that contradict histories.
 func (k *checker) compareAll(ctx context.Context, ids []string) error {
 	ids, err := k.doubtful(ctx, ids)
 	if err != nil {
 		return err
 	}
-	found, err := beside(ids, readsBeside, func(id string) (*Damage, error) { return k.conversation(ctx, id) })
+	found, err := abreast.All(ids, readsBeside, func(id string) (*Damage, error) { return k.conversation(ctx, id) })
 	for _, damage := range found {
 		if err == nil && damage != nil {
 			k.report.Damage = append(k.report.Damage, *damage)

@@ -14,6 +14,7 @@ import (
 	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/conversation/graph"
+	"github.com/stet-dev/stet/internal/abreast"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/memkv"
@@ -102,7 +103,7 @@ func (g *gatherer) rowsOf(ctx context.Context) error {
 
 // read returns the rows of ranges as they are stored.
 func (g *gatherer) read(ctx context.Context, ranges ...kv.Range) ([][]kv.Row, error) {
-	return beside(ranges, readsBeside, func(in kv.Range) (rows []kv.Row, err error) {
+	return abreast.All(ranges, readsBeside, func(in kv.Range) (rows []kv.Row, err error) {
 		size := 0
 		for row, err := range g.stores.Bare.Scan(ctx, in, kv.ScanOptions{}) {
 			if err != nil {
@@ -155,7 +156,7 @@ func (g *gatherer) add(ctx context.Context, ranges ...kv.Range) error {
 // with it and belongs to another stays where it is.
 func (g *gatherer) checkpoints(ctx context.Context, listed []kv.Row) error {
 	service := checkpoint.New(g.stores.Blobs, g.stores.Live, nil)
-	ranges, err := beside(listed, readsBeside, func(row kv.Row) (kv.Range, error) {
+	ranges, err := abreast.All(listed, readsBeside, func(row kv.Row) (kv.Range, error) {
 		rec, err := service.Get(ctx, keyspace.Last(row.Key))
 		switch {
 		case errors.Is(err, checkpoint.ErrNotFound):
@@ -240,7 +241,7 @@ func (g *gatherer) blobs(ctx context.Context) ([]blob.ID, error) {
 		return nil
 	})
 	if err == nil {
-		_, err = beside(leaves, 16, func(id blob.ID) (struct{}, error) { return struct{}{}, g.sound(ctx, id) })
+		_, err = abreast.All(leaves, 16, func(id blob.ID) (struct{}, error) { return struct{}{}, g.sound(ctx, id) })
 	}
 	return ids, err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/internal/abreast"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/stream"
@@ -153,7 +154,7 @@ func (r *related) check(ctx context.Context, rel relation) error {
 
 // lookUp looks for rows together, and for those that it does not find again.
 func (r *related) lookUp(ctx context.Context, all []needed) error {
-	found, err := beside(all, readsBeside, func(n needed) (bool, error) { return r.has(ctx, n.key) })
+	found, err := abreast.All(all, readsBeside, func(n needed) (bool, error) { return r.has(ctx, n.key) })
 	for i, n := range all {
 		if err == nil && !found[i] {
 			err = r.need(ctx, n.of, n.key)
