@@ -11,7 +11,8 @@ import (
 	"github.com/stet-dev/stet/pack"
 )
 
-// readRows counts the reads of single rows and ranges.
+// readRows counts the reads of single rows and ranges, but not ScanBeside, which databases
+// do with one statement.
 type readRows struct {
 	kv.Store
 	n int
@@ -25,11 +26,6 @@ func (r *readRows) Get(ctx context.Context, key string) (kv.Row, error) {
 func (r *readRows) Scan(ctx context.Context, in kv.Range, opts kv.ScanOptions) iter.Seq2[kv.Row, error] {
 	r.n++
 	return r.Store.Scan(ctx, in, opts)
-}
-
-// ScanBeside counts nothing, as in a database that does it with one statement.
-func (r *readRows) ScanBeside(ctx context.Context, in kv.Range, opts kv.ScanOptions, beside ...kv.Beside) ([]kv.Found, error) {
-	return r.Store.ScanBeside(ctx, in, opts, beside...)
 }
 
 // TestRowsBesideArchivedOnes reads what belongs to conversations that are open, archived
