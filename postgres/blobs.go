@@ -185,7 +185,12 @@ func (b *Blobs) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
 }
 
 // Flush implements blob.Store.
-func (b *Blobs) Flush(ctx context.Context) error { return b.t.do(&request{ctx: ctx}) }
+func (b *Blobs) Flush(ctx context.Context) error {
+	if err := b.t.do(&request{ctx: ctx}); err != nil {
+		return err
+	}
+	return b.t.takeLost()
+}
 
 // Open implements blob.Streamer.
 func (b *Blobs) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/blobtest"
@@ -225,6 +226,34 @@ func TestBaseSweptElsewhere(t *testing.T) {
 		t.Errorf("flush: got %v, want the loss to be told", err)
 	}
 	mustPut(t, writer.Blobs(), base, leaning)
+}
+
+// TestLossIsToldWhoeverWrites has the writer find out by itself, in the background, that the
+// base of a blob is gone. Whoever flushes next is told, not the writer's own request.
+func TestLossIsToldWhoeverWrites(t *testing.T) {
+	a, b := twoNodes(t, nil)
+	writer := newTenant(t, a)
+	collector := tenantOf(t, b, writer.Name())
+	base := blob.New([]byte("base"))
+	mustPut(t, writer.Blobs(), base)
+	if err := collectOnce(t.Context(), collector); err != nil {
+		t.Fatal(err)
+	}
+	leaning := blob.New([]byte("leaning"))
+	leaning.Base = base.ID
+	if err := writer.Blobs().Put(t.Context(), leaning); err != nil {
+		t.Fatal(err)
+	}
+	for writer.waiting() {
+		writer.flushSoon()
+		time.Sleep(time.Millisecond)
+	}
+	if err := writer.Blobs().Flush(t.Context()); !errors.Is(err, blob.ErrNotFound) {
+		t.Errorf("flush: got %v, want the loss to be told", err)
+	}
+	if err := writer.Blobs().Flush(t.Context()); err != nil {
+		t.Errorf("flush again: %v", err)
+	}
 }
 
 // TestRestoredWithoutTenant goes on where the tenant's own rows are gone.

@@ -254,6 +254,8 @@ func (t *Tenant) dropLocked(r *record) {
 	}
 }
 
+// takeLost returns what was lost since it was last told. Callers take it themselves: the
+// request of one that has given up, or one that nobody waits for, would take it in vain.
 func (t *Tenant) takeLost() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
