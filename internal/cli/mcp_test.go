@@ -145,7 +145,7 @@ func TestMCPServesTheTools(t *testing.T) {
 	a.call("rewind", args{}, true, "token")
 	a.call("rewind", args{"token": token, "force": true}, true, "force")
 	a.call("show", args{"ref": 5}, true)
-	a.call("show", args{"ref": "c99"}, true, "not found")
+	a.call("show", args{"ref": "c99999999"}, true, "not found")
 	a.call("diff", args{"paths": []string{"/etc/passwd"}}, true, "outside the workspace")
 	a.call("undo", nil, true, "no rewind to undo")
 	if _, err := a.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "nothing"}); err == nil {
