@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stet-dev/stet/internal/keyspace"
@@ -15,16 +16,16 @@ import (
 // do with one statement.
 type readRows struct {
 	kv.Store
-	n int
+	n atomic.Int64
 }
 
 func (r *readRows) Get(ctx context.Context, key string) (kv.Row, error) {
-	r.n++
+	r.n.Add(1)
 	return r.Store.Get(ctx, key)
 }
 
 func (r *readRows) Scan(ctx context.Context, in kv.Range, opts kv.ScanOptions) iter.Seq2[kv.Row, error] {
-	r.n++
+	r.n.Add(1)
 	return r.Store.Scan(ctx, in, opts)
 }
 
@@ -56,9 +57,9 @@ func TestRowsBesideArchivedOnes(t *testing.T) {
 	for round := range 3 {
 		for _, id := range ids {
 			only := kv.Range{Start: keyspace.Conversation(id), End: keyspace.Conversation(id) + "\x00"}
-			before := counted.n
+			before := counted.n.Load()
 			got, err := rows.ScanBeside(w.ctx, only, kv.ScanOptions{}, beside...)
-			reads := counted.n - before
+			reads := counted.n.Load() - before
 			want, wantErr := kv.EachBeside(w.ctx, rows, only, kv.ScanOptions{}, beside...)
 			if errors.Is(err, kv.ErrCorrupt) != errors.Is(wantErr, kv.ErrCorrupt) || len(got) != len(want) {
 				t.Fatalf("%s: %v, %v, want %v, %v", id, got, err, want, wantErr)
