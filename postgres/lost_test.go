@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -136,6 +137,21 @@ func TestLostLook(t *testing.T) {
 					<-p.hit
 				}
 			})
+		}
+	}
+}
+
+// TestLookAfterNamesWereRemoved is of a node that was frozen for long: the name of its commit
+// may be gone because it is old, so nobody knows whether it happened, and it must not be
+// done again.
+func TestLookAfterNamesWereRemoved(t *testing.T) {
+	db := openNode(t, newDatabase(t, 15), nil)
+	a := db.newAttempt()
+	for late, known := range map[time.Duration]bool{0: true, commitsFound - 2*time.Minute: true, commitsFound + 2*time.Minute: false, commitsKept: false} {
+		before := attempt{minute: a.minute - int64(late/time.Minute), id: a.id}
+		happened, err := db.happened(before, time.Now().Add(time.Minute))
+		if happened || known != (err == nil) || !known && !errors.Is(err, ErrUnknownOutcome) {
+			t.Errorf("%v later: %v, %v", late, happened, err)
 		}
 	}
 }

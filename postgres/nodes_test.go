@@ -199,20 +199,26 @@ func collectOnce(ctx context.Context, tenant *Tenant) error {
 	return err
 }
 
+// sweptElsewhere returns a node that knows a blob which another node has removed, and a blob
+// that leans on it.
+func sweptElsewhere(t *testing.T) (writer *Tenant, base, leaning blob.Blob) {
+	t.Helper()
+	a, b := twoNodes(t, nil)
+	writer = newTenant(t, a)
+	base, leaning = blob.New([]byte("base")), blob.New([]byte("leaning"))
+	leaning.Base = base.ID
+	mustPut(t, writer.Blobs(), base)
+	if err := collectOnce(t.Context(), tenantOf(t, b, writer.Name())); err != nil {
+		t.Fatal(err)
+	}
+	return writer, base, leaning
+}
+
 // TestBaseSweptElsewhere has a node use a base that another one has removed. It must
 // get an error before it relies on what cannot be read, and must not get the same error
 // each time.
 func TestBaseSweptElsewhere(t *testing.T) {
-	a, b := twoNodes(t, nil)
-	writer := newTenant(t, a)
-	collector := tenantOf(t, b, writer.Name())
-	base := blob.New([]byte("base"))
-	mustPut(t, writer.Blobs(), base)
-	if err := collectOnce(t.Context(), collector); err != nil {
-		t.Fatal(err)
-	}
-	leaning := blob.New([]byte("leaning"))
-	leaning.Base = base.ID
+	writer, base, leaning := sweptElsewhere(t)
 	if err := writer.Blobs().Put(t.Context(), leaning); err == nil {
 		err = writer.Rows().Commit(t.Context(), &kv.Batch{Refs: []blob.ID{leaning.ID}})
 		if !errors.Is(err, blob.ErrNotFound) {
@@ -231,16 +237,7 @@ func TestBaseSweptElsewhere(t *testing.T) {
 // TestLossIsToldWhoeverWrites has the writer find out by itself, in the background, that the
 // base of a blob is gone. Whoever flushes next is told, not the writer's own request.
 func TestLossIsToldWhoeverWrites(t *testing.T) {
-	a, b := twoNodes(t, nil)
-	writer := newTenant(t, a)
-	collector := tenantOf(t, b, writer.Name())
-	base := blob.New([]byte("base"))
-	mustPut(t, writer.Blobs(), base)
-	if err := collectOnce(t.Context(), collector); err != nil {
-		t.Fatal(err)
-	}
-	leaning := blob.New([]byte("leaning"))
-	leaning.Base = base.ID
+	writer, _, leaning := sweptElsewhere(t)
 	if err := writer.Blobs().Put(t.Context(), leaning); err != nil {
 		t.Fatal(err)
 	}

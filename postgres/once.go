@@ -131,7 +131,7 @@ func (g *group) once(a attempt, generation int64, held *bool) *pgx.Batch {
 		return nil
 	})
 	if len(c.remove) > 0 {
-		b.Queue(g.t.db.sql(sqlRemoveOnce), a.minute, a.id, name, c.remove)
+		b.Queue(g.t.db.sql(sqlRemoveOnce), a.minute, a.id, name, c.remove, a.mark())
 	}
 	return b
 }

@@ -255,9 +255,9 @@ func (db *DB) pause(d time.Duration) error {
 // lost too, so a mark comes with the name: a name with a mark was taken by an earlier look.
 func (db *DB) happened(a attempt, deadline time.Time) (bool, error) {
 	for {
-		happened, err := db.look(a)
-		if err == nil {
-			return happened, nil
+		happened, err := db.lookFor(a)
+		if err == nil || errors.Is(err, ErrUnknownOutcome) {
+			return happened, err
 		}
 		if pgCode(err) == codeReadOnly {
 			db.pool.Reset()
@@ -271,11 +271,14 @@ func (db *DB) happened(a attempt, deadline time.Time) (bool, error) {
 	}
 }
 
-// look is one try of happened.
-func (db *DB) look(a attempt) (happened bool, _ error) {
+// lookFor is one try of happened.
+func (db *DB) lookFor(a attempt) (happened bool, _ error) {
 	ctx, cancel := context.WithTimeout(db.ctx, db.opts.StatementTimeout)
 	defer cancel()
-	_, err := db.pool.Exec(ctx, db.sql(sqlTake), a.minute, a.id, a.mark())
+	tag, err := db.pool.Exec(ctx, db.sql(sqlTake), a.minute, [][]byte{a.id, a.mark()}, int64(commitsFound/time.Minute))
+	if err == nil && tag.RowsAffected() == 0 {
+		return false, fmt.Errorf("%w: its name may have been removed since", ErrUnknownOutcome)
+	}
 	if pgCode(err) != codeUnique {
 		return false, err
 	}
@@ -284,9 +287,14 @@ func (db *DB) look(a attempt) (happened bool, _ error) {
 	return marked == 0, err
 }
 
-// commitsKept is for how long the names of transactions are kept: longer than any of
-// them can take.
-const commitsKept = 30 * time.Minute
+const (
+	// commitsKept is for how long the names of transactions are kept: longer than any of
+	// them can take.
+	commitsKept = 30 * time.Minute
+	// commitsFound is for how long a name that is not there means that its transaction did
+	// not happen. It is shorter, since clocks are compared from time to time only.
+	commitsFound = 20 * time.Minute
+)
 
 // forgetCommits removes the names of old transactions from time to time.
 func (db *DB) forgetCommits() {
