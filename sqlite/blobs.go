@@ -130,7 +130,7 @@ func (b *Blobs) Flush(ctx context.Context) error {
 	if b.db.opts.ReadOnly {
 		return errors.Join(ctx.Err(), b.db.writer.scratched())
 	}
-	return b.db.writer.do(&request{ctx: ctx})
+	return b.db.writer.flush(ctx)
 }
 
 // written is Flush for callers that only need rows for what was put. It leaves errors
@@ -139,7 +139,7 @@ func (b *Blobs) written(ctx context.Context) error {
 	if b.db.opts.ReadOnly {
 		return ctx.Err()
 	}
-	return b.db.writer.do(&request{ctx: ctx, quiet: true})
+	return b.db.writer.do(&request{ctx: ctx})
 }
 
 // PutFrom implements blob.Streamer.

@@ -219,6 +219,15 @@ func (w *writer) noteFailure(err error) {
 	}
 }
 
+// flush waits for all earlier blobs, and returns what was lost since that was last told. It
+// takes that itself: the request of a caller that has given up would take it in vain.
+func (w *writer) flush(ctx context.Context) error {
+	if err := w.do(&request{ctx: ctx}); err != nil {
+		return err
+	}
+	return w.takeLost()
+}
+
 func (w *writer) takeLost() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 // for other processes; if one keeps the log in use, it fails with kv.ErrBusy, and may be
 // called again.
 func (db *DB) Scrub(ctx context.Context) error {
-	if err := db.writer.do(&request{ctx: ctx}); err != nil {
+	if err := db.writer.flush(ctx); err != nil {
 		return err
 	}
 	w := db.writer

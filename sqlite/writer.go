@@ -27,7 +27,6 @@ type request struct {
 	ctx   context.Context
 	batch *kv.Batch
 	task  func(*conn) error
-	quiet bool       // does not report lost blobs
 	done  chan error // buffered: the writer never blocks on it
 }
 
@@ -246,10 +245,8 @@ func (w *writer) finish(r *request, verdict, err error) {
 		r.done <- err
 	case verdict != nil:
 		r.done <- verdict
-	case r.quiet:
-		r.done <- nil
 	case r.batch == nil:
-		r.done <- w.takeLost()
+		r.done <- nil
 	default:
 		w.db.watch.committed(r.batch)
 		r.done <- nil
@@ -297,7 +294,7 @@ func readOnlySince(failed error) error {
 func (w *writer) stop() error {
 	var err error
 	if !w.db.opts.ReadOnly {
-		err = w.do(&request{ctx: context.Background()})
+		err = w.flush(context.Background())
 	}
 	w.mu.Lock()
 	w.stopping = true
