@@ -10,7 +10,8 @@ import (
 	"sync/atomic"
 )
 
-// Each calls fn for every item, at most n at a time, and returns when all calls have.
+// Each calls fn for every item, at most n at a time (one, if n is less), and returns when
+// all calls have.
 func Each[T, R any](items []T, n int, fn func(T) (R, error)) ([]R, []error) {
 	return run(items, n, fn, false)
 }
@@ -32,7 +33,7 @@ func run[T, R any](items []T, n int, fn func(T) (R, error), stop bool) ([]R, []e
 	var next atomic.Int64
 	var failed atomic.Bool
 	var work sync.WaitGroup
-	for range min(n, len(items)) {
+	for range min(max(n, 1), len(items)) {
 		work.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(items)) && !(stop && failed.Load()); i = next.Add(1) - 1 {
 				if results[i], errs[i] = fn(items[i]); errs[i] != nil {

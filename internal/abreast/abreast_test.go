@@ -19,7 +19,7 @@ func half(n int) (int, error) {
 }
 
 func TestResultsAreInOrder(t *testing.T) {
-	for _, n := range []int{1, 3, 100} {
+	for _, n := range []int{0, 1, 3, 100} {
 		got, errs := abreast.Each([]int{4, 3, 8, 0, 5}, n, half)
 		if !slices.Equal(got, []int{2, 0, 4, 0, 0}) || !slices.Equal(errs, []error{nil, errOdd, nil, nil, errOdd}) {
 			t.Errorf("%d at a time: %v, %v", n, got, errs)
