@@ -58,7 +58,7 @@ func (f *fixture) agree(t testing.TB) {
 			want = f.all(t, conversation.ListOptions{Limit: 1000, Match: match})
 			for _, few := range []int{0, 1000} {
 				restore := conversation.SetFew(few)
-				got := f.all(t, conversation.ListOptions{Limit: 2, Workspace: workspace, Agent: agent})
+				got := f.all(t, conversation.ListOptions{Limit: max(2, len(want)/20), Workspace: workspace, Agent: agent})
 				restore()
 				if !slices.Equal(got, want) {
 					t.Errorf("workspace %q, agent %q, few %d: listed %q, want %q", workspace, agent, few, got, want)
@@ -315,7 +315,8 @@ func TestFilteredListReadsOnlyItsPage(t *testing.T) {
 		}
 		return counts
 	}
-	for _, pause := range []time.Duration{0, time.Minute, time.Hour} {
+	pauses := []time.Duration{time.Minute, 0, time.Hour}
+	for _, pause := range pauses[:testenv.Sizes(1, len(pauses), len(pauses))] {
 		small, large := read(2000, pause), read(8000, pause)
 		t.Logf("%s apart: %v", pause, large)
 		for i := range small {

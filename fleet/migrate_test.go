@@ -18,6 +18,7 @@ import (
 	"github.com/stet-dev/stet/conversation"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	"github.com/stet-dev/stet/internal/realservers"
+	"github.com/stet-dev/stet/internal/testenv"
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/sqlite"
@@ -203,7 +204,8 @@ func TestMigrateResumesAfterAnInterruptionAtEveryCall(t *testing.T) {
 	dir := t.TempDir()
 	embedded(t, dir, 2, 300_000, nil)
 	f, from := testFleet(t, Config{}), source(t, dir)
-	for n := int64(1); ; n++ {
+	step := int64(testenv.Sizes(3, 1, 1))
+	for n := int64(1); ; n += step {
 		tenant := fmt.Sprint("t", n)
 		ctx, cancel := context.WithCancel(t.Context())
 		err := interruptible(t, f, from, tenant, &calls{left: n, cancel: cancel}).run(ctx)

@@ -60,7 +60,7 @@ func TestScripts(t *testing.T) {
 			return os.MkdirAll(home, 0o700)
 		},
 		Condition: func(name string) (bool, error) {
-			if name != "full" { // long ones begin with [!full] skip
+			if name != "full" { // long ones begin with [!full] skip, or end there with stop
 				return false, fmt.Errorf("unknown condition %q", name)
 			}
 			return testenv.Full(), nil
