@@ -43,8 +43,11 @@ TAGS := grpcnotrace
 RELEASE_TARGETS := linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64,freebsd/amd64,freebsd/arm64
 
 # Tests need no data for debuggers, and compiling without it takes three quarters of the time.
-# Every target that compiles for tests says so, or Go would compile twice.
-test check full race lint cross test-portable test-long test-suites: export GOFLAGS := $(strip $(shell go env GOFLAGS) -gcflags=all=-dwarf=false)
+# What is large, written by others or generated, and seldom runs is not optimized for tests
+# either, which takes half of the time. Every target that compiles for tests says so, or Go
+# would compile twice.
+SELDOM := github.com/stet-dev/stet/gen github.com/aws go.opentelemetry.io google.golang.org/grpc github.com/modelcontextprotocol github.com/google github.com/prometheus github.com/yuin github.com/alecthomas go.yaml.in github.com/spf13 golang.org/x/tools github.com/segmentio golang.org/x/text golang.org/x/net
+test check full race lint cross test-portable test-long test-suites: export GOFLAGS := $(strip $(shell go env GOFLAGS) -gcflags=all=-dwarf=false $(foreach p,$(SELDOM),'-gcflags=$p/...=-dwarf=false -N -l'))
 
 # The race detector and the portable code are tested on the disk.
 test full: export TMPDIR = $(shell internal/tools/memory.sh)

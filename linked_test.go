@@ -133,7 +133,7 @@ func TestNothingFindsMethodsByName(t *testing.T) {
 func linked(t *testing.T, pkg string) (size int64, ways []string) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "program")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-tags", buildTags, "-ldflags", "-s -w -dumpdep", "-o", program, pkg)
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-tags", buildTags, "-gcflags", "all=-dwarf=false", "-ldflags", "-s -w -dumpdep", "-o", program, pkg)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
