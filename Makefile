@@ -5,6 +5,7 @@
 # make release VERSION=v0.1.0  makes what is published; make test-release installs it
 # make test-deploy  starts the units and the image, and renders the chart with helm
 # make test-suites  runs the conformance suites of others in full, on every kind of store
+# make stress  repeats all tests under load to find those that depend on luck; takes hours
 # make cross  compiles for the other systems; make test-portable, test-windows and test-folding test what these use
 SHELL := /bin/sh
 export CGO_ENABLED ?= 0
@@ -47,10 +48,14 @@ RELEASE_TARGETS := linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd
 # either, which takes half of the time. Every target that compiles for tests says so, or Go
 # would compile twice.
 SELDOM := github.com/stet-dev/stet/gen github.com/aws go.opentelemetry.io google.golang.org/grpc github.com/modelcontextprotocol github.com/google github.com/prometheus github.com/yuin github.com/alecthomas go.yaml.in github.com/spf13 golang.org/x/tools github.com/segmentio golang.org/x/text golang.org/x/net
-test check full race lint cross test-portable test-long test-suites: export GOFLAGS := $(strip $(shell go env GOFLAGS) -gcflags=all=-dwarf=false $(foreach p,$(SELDOM),'-gcflags=$p/...=-dwarf=false -N -l'))
+test check full race stress lint cross test-portable test-long test-suites: export GOFLAGS := $(strip $(shell go env GOFLAGS) -gcflags=all=-dwarf=false $(foreach p,$(SELDOM),'-gcflags=$p/...=-dwarf=false -N -l'))
+
+# SQLite is C translated into Go. The race detector would spend most of its time there and find
+# nothing of ours, so only the Go code around it is instrumented.
+race stress: export GOFLAGS += '-gcflags=github.com/ncruces/go-sqlite3-wasm/...=-dwarf=false -race=false'
 
 # The race detector and the portable code are tested on the disk.
-test full: export TMPDIR = $(shell internal/tools/memory.sh)
+test full stress: export TMPDIR = $(shell internal/tools/memory.sh)
 
 # Frees the memory also after tests that fail or are interrupted.
 TIDY := trap 'internal/tools/memory.sh --remove' EXIT; trap 'exit 130' INT TERM
@@ -67,7 +72,7 @@ COMPILE := go list -toolexec '$(LAZYGC)' -e -test -export -deps -f '' ./... >/de
 MANY    := -p $$(($$(getconf _NPROCESSORS_ONLN) * 3))
 LONGEST := ./internal/cli ./internal/scenario ./web/e2e ./internal/suites ./postgres ./sqlite ./server ./checkpoint ./fleet
 
-.PHONY: all build run test check full race cross test-portable test-windows test-folding test-long test-agents test-suites release test-release image test-deploy bench bench-fleet growth lint generate clean
+.PHONY: all build run test check full race stress cross test-portable test-windows test-folding test-long test-agents test-suites release test-release image test-deploy bench bench-fleet growth lint generate clean
 
 all: build
 
@@ -97,6 +102,14 @@ full:
 race:
 	$(SETUP) $(PARTS) $(MORE) compiler
 	if $(SETUP) --has compiler; then STET_FULL=1 RAPID_CHECKS=25 CGO_ENABLED=1 $(GOTEST) -race $(MANY) $(RACE); fi
+
+# Repeats every package's tests under the race detector and under load; a second call resumes an
+# interrupted one. For less: make stress ROUNDS=3 STRESS=./sqlite/...
+ROUNDS ?= 20
+STRESS ?= ./...
+stress:
+	$(SETUP) $(PARTS) compiler
+	$(TIDY); RAPID_CHECKS=5 CGO_ENABLED=1 go run ./internal/tools/stress -rounds $(ROUNDS) $(STRESS)
 
 # Checks that everything, tests included, compiles for all systems and processors, and
 # compiles and vets what talks to the system there. make release makes the program for all.
