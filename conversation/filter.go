@@ -34,6 +34,10 @@ type filters struct {
 	built   bool   // every conversation is listed
 	done    string // otherwise: conversations up to this id are, and newly created ones
 	version uint64 // of the row
+
+	// known remembers sums for a caller that asks for those of many conversations, most of
+	// which share workspaces and agents; nil remembers none.
+	known map[[2]string]string
 }
 
 const (
@@ -77,13 +81,22 @@ func (f *filters) sum(kind, value string) string {
 // sumOf returns the one under which a list finds what has a workspace and an agent, of
 // which one may be empty.
 func (f *filters) sumOf(workspace, agent string) string {
+	sum, ok := f.known[[2]string{workspace, agent}]
+	if ok {
+		return sum
+	}
 	switch {
 	case agent == "":
-		return f.sum("workspace", workspace)
+		sum = f.sum("workspace", workspace)
 	case workspace == "":
-		return f.sum("agent", agent)
+		sum = f.sum("agent", agent)
+	default:
+		sum = f.sum("workspace and agent", workspace+"\x00"+agent)
 	}
-	return f.sum("workspace and agent", workspace+"\x00"+agent)
+	if f.known != nil {
+		f.known[[2]string{workspace, agent}] = sum
+	}
+	return sum
 }
 
 // keys returns the keys of the rows that list a conversation which was last changed at a

@@ -30,6 +30,9 @@ func (s *Store) Pointers(ctx context.Context, first, last string) (map[string]Po
 	if err != nil {
 		return nil, err
 	}
+	if filters != nil {
+		filters.known = make(map[[2]string]string)
+	}
 	all := make(map[string]Pointer, len(found))
 	for _, f := range found {
 		id := keyspace.Last(f.Key)
