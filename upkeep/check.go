@@ -8,6 +8,7 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/internal/abreast"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/sealed"
@@ -143,36 +144,68 @@ func isDamage(err error) bool {
 	return false
 }
 
-// checkRows reads every row of the store, and remembers the keys that others need. Rows that
-// were set aside are known to be damaged, and only counted.
+// checkRows reads every row of the store, several ranges at a time, and remembers the keys
+// that other rows need. Rows that were set aside are known to be damaged, and only counted.
 func (s *Service) checkRows(ctx context.Context, there *keySet) (int64, []Damage, error) {
-	var rows int64
-	var damage []Damage
+	type part struct {
+		rows   int64
+		damage []Damage
+	}
 	aside, needed := keyspace.Quarantine(), neededRows()
-	for _, in := range []kv.Range{{End: aside.Start}, {Start: aside.End}} {
+	parts, err := abreast.All(rowParts(aside), scansBeside, func(in kv.Range) (part, error) {
+		var p part
+		if in == aside {
+			for _, err := range s.stores.Rows.Scan(ctx, aside, kv.ScanOptions{KeysOnly: true}) {
+				if err != nil {
+					return p, err
+				}
+				p.rows++
+			}
+			return p, nil
+		}
 		for row, err := range kv.Each(ctx, s.stores.Rows, in, false) {
 			switch {
 			case err == nil:
 			case row.Key != "" && isDamage(err):
-				damage = append(damage, Damage{
+				p.damage = append(p.damage, Damage{
 					Kind: DamageRow, Key: row.Key, Conversations: conversationOf(row.Key), Err: err,
 				})
 			default:
-				return rows, nil, fmt.Errorf("check rows: %w", err)
+				return p, err
 			}
 			if slices.ContainsFunc(needed, func(in kv.Range) bool { return in.Contains(row.Key) }) {
 				there.add(row.Key)
 			}
-			rows++
+			p.rows++
 		}
+		return p, nil
+	})
+	if err != nil {
+		return 0, nil, fmt.Errorf("check rows: %w", err)
 	}
-	for _, err := range s.stores.Rows.Scan(ctx, aside, kv.ScanOptions{KeysOnly: true}) {
-		if err != nil {
-			return rows, nil, fmt.Errorf("check rows: %w", err)
-		}
-		rows++
+	var rows int64
+	var damage []Damage
+	for _, p := range parts {
+		rows, damage = rows+p.rows, append(damage, p.damage...)
 	}
 	return rows, damage, nil
+}
+
+// rowParts divides all keys, in their order, where a kind begins or ends that has many rows.
+// The range aside is one of the parts.
+func rowParts(aside kv.Range) []kv.Range {
+	borders := []string{aside.Start, aside.End}
+	for _, in := range append(neededRows(), keyspace.Heads(), keyspace.AllSaves()) {
+		borders = append(borders, in.Start, in.End)
+	}
+	slices.Sort(borders)
+	var parts []kv.Range
+	start := ""
+	for _, end := range append(slices.Compact(borders), "") {
+		parts = append(parts, kv.Range{Start: start, End: end})
+		start = end
+	}
+	return parts
 }
 
 // conversationOf returns the conversation that a row belongs to, as its key says.

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/encrypted"
@@ -28,7 +29,6 @@ type checker struct {
 	roots  []graph.Root
 	there  *keySet         // rows that were there
 	bad    map[blob.ID]int // index into Damage
-	leaves []graph.Node    // to be looked up
 
 	stopped  bool      // the roots of another service are damaged
 	unlisted []blob.ID // stored names of unidentifiable blobs
@@ -87,7 +87,7 @@ func (k *checker) pointers(ctx context.Context) error {
 			if keyspace.Conversations().Contains(row.Key) {
 				waiting = append(waiting, keyspace.Last(row.Key))
 			}
-			if len(waiting) >= maxNeeded {
+			if len(waiting) >= scansBeside*maxNeeded {
 				if err := k.compareAll(ctx, waiting); err != nil {
 					return err
 				}
@@ -100,14 +100,24 @@ func (k *checker) pointers(ctx context.Context) error {
 
 // readsBeside is how many reads of a check or an archiving wait at the same time. A
 // database answers those in one round trip.
-const readsBeside = 64
+const readsBeside = 256
+
+// contentsBeside is how many contents are read at the same time. Files may be large, and each
+// takes its size in memory.
+const contentsBeside = 16
+
+// scansBeside is how many scans of a check go on at the same time: while one waits for the
+// store, the rows of another are decoded.
+const scansBeside = 4
 
 // compareAll reports heads and places in the list that contradict histories.
 func (k *checker) compareAll(ctx context.Context, ids []string) error {
-	ids, err := k.doubtful(ctx, ids)
+	some := slices.Collect(slices.Chunk(ids, maxNeeded))
+	doubtful, err := abreast.All(some, scansBeside, func(ids []string) ([]string, error) { return k.doubtful(ctx, ids) })
 	if err != nil {
 		return err
 	}
+	ids = slices.Concat(doubtful...)
 	found, err := abreast.All(ids, readsBeside, func(id string) (*Damage, error) { return k.conversation(ctx, id) })
 	for _, damage := range found {
 		if err == nil && damage != nil {
@@ -120,9 +130,6 @@ func (k *checker) compareAll(ctx context.Context, ids []string) error {
 // doubtful returns the conversations whose rows do not plainly agree. Some of them were
 // changed meanwhile.
 func (k *checker) doubtful(ctx context.Context, ids []string) ([]string, error) {
-	if len(ids) == 0 {
-		return nil, nil
-	}
 	all, err := k.conversations.Pointers(ctx, ids[0], ids[len(ids)-1])
 	if err != nil {
 		return nil, err
@@ -228,9 +235,16 @@ func (k *checker) allRoots(ctx context.Context) iter.Seq2[graph.Root, error] {
 	}
 }
 
-// blobs visits everything that is referenced.
+// blobs visits everything that is referenced. Leaves are looked up beside the walk.
 func (k *checker) blobs(ctx context.Context) error {
+	look := &lookUp{blobs: k.stores.Blobs, batches: make(chan []graph.Node)}
+	var work sync.WaitGroup
+	work.Go(func() { look.run(ctx) })
+	var leaves []graph.Node
 	walk := &graph.Options{ReadLeaves: k.opts.ReadData, Seen: k.seen, Nesting: new(graph.Nesting), Workers: readsBeside}
+	if k.opts.ReadData {
+		walk.Workers = contentsBeside
+	}
 	err := graph.Walk(ctx, k.stores.Blobs, k.allRoots(ctx), walk, func(n graph.Node) error {
 		k.report.Blobs++
 		if k.opts.Progress != nil && k.report.Blobs%4096 == 0 {
@@ -242,33 +256,51 @@ func (k *checker) blobs(ctx context.Context) error {
 			return nil
 		}
 		if n.Kind.Leaf() && !k.opts.ReadData {
-			k.leaves = append(k.leaves, n)
-			if len(k.leaves) >= 1024 {
-				return k.lookUp(ctx)
+			if leaves = append(leaves, n); len(leaves) >= 1024 {
+				look.batches <- leaves
+				leaves = nil
 			}
 		}
 		return nil
 	})
-	return errors.Join(err, k.lookUp(ctx))
+	look.batches <- leaves
+	close(look.batches)
+	work.Wait()
+	for _, n := range look.missing {
+		k.damaged(n)
+	}
+	return errors.Join(err, look.err)
 }
 
-func (k *checker) lookUp(ctx context.Context) error {
-	ids := make([]blob.ID, len(k.leaves))
-	for i, n := range k.leaves {
-		ids[i] = n.ID
-	}
-	have, err := k.stores.Blobs.Has(ctx, ids...)
-	if err != nil {
-		return err
-	}
-	for i, n := range k.leaves {
-		if !have[i] {
-			n.Err = blob.NotFound(n.ID)
-			k.damaged(n)
+// lookUp finds out which of many blobs are missing.
+type lookUp struct {
+	blobs   blob.Store
+	batches chan []graph.Node
+	missing []graph.Node
+	err     error // of the first batch that could not be looked up; the others are not
+}
+
+// run looks up batches until there are no more.
+func (l *lookUp) run(ctx context.Context) {
+	for nodes := range l.batches {
+		if l.err != nil {
+			continue
+		}
+		ids := make([]blob.ID, len(nodes))
+		for i, n := range nodes {
+			ids[i] = n.ID
+		}
+		var have []bool
+		if have, l.err = l.blobs.Has(ctx, ids...); l.err != nil {
+			continue
+		}
+		for i, n := range nodes {
+			if !have[i] {
+				n.Err = blob.NotFound(n.ID)
+				l.missing = append(l.missing, n)
+			}
 		}
 	}
-	k.leaves = k.leaves[:0]
-	return nil
 }
 
 func (k *checker) damaged(n graph.Node) {

@@ -1,11 +1,16 @@
 package upkeep
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+	"sync"
+)
 
 // keySet remembers keys by their sums. It can hold a key for another one, in one of 2^64
-// cases, so it only saves looks that would find nothing wrong.
+// cases, so it only saves looks that would find nothing wrong. Keys are added by several at
+// once, and looked up when all were added.
 type keySet struct {
 	seed maphash.Seed
+	mu   sync.Mutex // guards sums while keys are added
 	sums map[uint64]struct{}
 }
 
@@ -13,7 +18,12 @@ func newKeySet() *keySet {
 	return &keySet{seed: maphash.MakeSeed(), sums: make(map[uint64]struct{})}
 }
 
-func (s *keySet) add(key string) { s.sums[maphash.String(s.seed, key)] = struct{}{} }
+func (s *keySet) add(key string) {
+	sum := maphash.String(s.seed, key)
+	s.mu.Lock()
+	s.sums[sum] = struct{}{}
+	s.mu.Unlock()
+}
 
 func (s *keySet) has(key string) bool {
 	_, ok := s.sums[maphash.String(s.seed, key)]

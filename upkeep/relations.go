@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/cloudagent"
@@ -93,16 +94,20 @@ func neededRows() []kv.Range {
 // Heads and places in the list of conversations are compared by package conversation. It
 // does not look again for rows that were there.
 func (s *Service) checkRelations(ctx context.Context, there *keySet) ([]Damage, error) {
-	r := &related{rows: s.stores.Rows, there: there}
+	checks := []func(*related) error{}
 	for _, rel := range relations() {
-		if err := r.check(ctx, rel); err != nil {
-			return nil, fmt.Errorf("check relations: %w", err)
-		}
+		checks = append(checks, func(r *related) error { return r.check(ctx, rel) })
 	}
-	if err := r.checkpoints(ctx); err != nil {
+	checks = append(checks, func(r *related) error { return r.checkpoints(ctx) })
+	found, err := abreast.All(checks, scansBeside, func(check func(*related) error) ([]Damage, error) {
+		r := &related{rows: s.stores.Rows, there: there}
+		err := check(r)
+		return r.damage, err
+	})
+	if err != nil {
 		return nil, fmt.Errorf("check relations: %w", err)
 	}
-	return r.damage, nil
+	return slices.Concat(found...), nil
 }
 
 type related struct {
