@@ -160,6 +160,9 @@ func (s *stress) once(ctx context.Context, round int, p program) entry {
 		return e
 	}
 	defer os.RemoveAll(temp)
+	if err := os.Chmod(temp, 0o755); err != nil { // a database server runs as another user
+		return e
+	}
 	cmd := exec.CommandContext(ctx, p.file, "-test.timeout", "0")
 	cmd.Dir = p.dir
 	// Without GORACE every program of the race detector sleeps for a second at its end.
