@@ -89,7 +89,7 @@ var importMap = map[string][]string{
 	"agentrun/...":      {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "checkpoint/...", "cloudagent/...", "transcript", "kvstream/...", "agentrun/...", "internal/wirecode"},
 	"transcript/...":    {"blob", "conversation/...", "gen/...", "transcript/..."},
 	"linediff":          {"blob", "workspace"},
-	"blame":             {"blob", "conversation", "checkpoint", "linediff", "timeline", "transcript", "workspace"},
+	"blame":             {"blob", "conversation", "checkpoint", "internal/recall", "linediff", "timeline", "transcript", "workspace"},
 	"timeline":          {"blob", "gen/...", "conversation", "checkpoint", "transcript"},
 	"transfer":          {"blob", "kv", "gen/...", "internal/keyspace", "conversation/...", "checkpoint", "cloudagent", "document", "stream", "thread", "workspace", "kv/memkv", "mirror"},
 	"search/...":        {"blob", "kv", "conversation/...", "transcript", "gen/...", "internal/keyspace", "search/..."},

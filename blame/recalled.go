@@ -7,6 +7,7 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/internal/recall"
 	"github.com/stet-dev/stet/linediff"
 	"github.com/stet-dev/stet/workspace"
 )
@@ -143,25 +144,24 @@ func encodePlaces(known map[int][]Place, chain []int, keys []blob.ID, every int)
 
 // recallPlaces adds the places of versions that encodePlaces wrote and that are still there.
 func recallPlaces(data []byte, keys []blob.ID, known map[int][]Place) {
-	r := placeReader{data: data}
+	r := recall.Read(data)
 	index := make(map[blob.ID]int32, len(keys))
 	for i, key := range keys {
 		index[key] = int32(i)
 	}
-	versions := make([]int32, r.count(blob.IDSize)) // none for one that is not there any more
+	versions := make([]int32, r.Count(blob.IDSize)) // none for one that is not there any more
 	for i := range versions {
 		versions[i] = none
-		if v, ok := index[blob.ID(r.data[:blob.IDSize])]; ok {
+		if v, ok := index[blob.ID(r.Bytes(blob.IDSize))]; ok {
 			versions[i] = v
 		}
-		r.data = r.data[blob.IDSize:]
 	}
-	for len(r.data) > 0 {
-		version := r.version(versions)
-		left := r.number()
+	for r.Len() > 0 {
+		version := readVersion(r, versions)
+		left := r.Number()
 		var places []Place
-		for left > 0 && len(r.data) > 0 {
-			from, line, n := r.version(versions), int32(r.number()), r.number()
+		for left > 0 && r.Len() > 0 {
+			from, line, n := readVersion(r, versions), int32(r.Number()), r.Number()
 			if n == 0 || n > left || from == none || left > linediff.MaxFile {
 				version = none // its key would be another one
 				n = max(1, min(n, left))
@@ -174,35 +174,15 @@ func recallPlaces(data []byte, keys []blob.ID, known map[int][]Place) {
 				places = append(places, Place{from, line + i})
 			}
 		}
-		if version != none && left == 0 && !r.bad {
+		if version != none && left == 0 && !r.Bad() {
 			known[int(version)] = places
 		}
 	}
 }
 
-type placeReader struct {
-	data []byte
-	bad  bool
-}
-
-// number reads a uvarint. After damage, which Recall has ruled out, nothing is left.
-func (r *placeReader) number() uint64 {
-	n, size := binary.Uvarint(r.data)
-	if size <= 0 {
-		r.data, r.bad = nil, true
-		return 0
-	}
-	r.data = r.data[size:]
-	return n
-}
-
-// count reads the number of things of a size that follow.
-func (r *placeReader) count(size int) int {
-	return int(min(r.number(), uint64(len(r.data)/size)))
-}
-
-func (r *placeReader) version(versions []int32) int32 {
-	if n := r.number(); n < uint64(len(versions)) {
+// readVersion reads which of some versions is meant.
+func readVersion(r *recall.Reader, versions []int32) int32 {
+	if n := r.Number(); n < uint64(len(versions)) {
 		return versions[n]
 	}
 	return none

@@ -147,49 +147,20 @@ func decodeSeen(data []byte, name string) *seenTrees {
 		return nil
 	}
 	t := &seenTrees{at: make(map[blob.ID]*workspace.Entry, len(data)/blob.IDSize)}
-	r := seenReader{data: data[1:]}
-	for len(r.data) > 0 && !r.bad {
+	r := recall.Read(data[1:])
+	for r.Len() > 0 {
 		var e *workspace.Entry
-		if kind := r.byte(); kind != 0 {
-			e = &workspace.Entry{Name: name, Kind: workspace.Kind(kind), Chunked: r.byte() == 1, Mode: uint32(r.number()), Size: int64(r.number()), ID: r.id()}
+		if kind := r.Byte(); kind != 0 {
+			e = &workspace.Entry{Name: name, Kind: workspace.Kind(kind), Chunked: r.Byte() == 1, Mode: uint32(r.Number()), Size: int64(r.Number()), ID: blob.ID(r.Bytes(blob.IDSize))}
 		}
-		for range min(r.number(), uint64(len(r.data)/blob.IDSize)) {
-			tree := r.id()
+		for range r.Count(blob.IDSize) {
+			tree := blob.ID(r.Bytes(blob.IDSize))
 			t.at[tree] = e
 			t.order = append(t.order, tree)
 		}
 	}
-	if r.bad {
+	if r.Bad() {
 		return nil
 	}
 	return t
-}
-
-type seenReader struct {
-	data []byte
-	bad  bool
-}
-
-func (r *seenReader) take(n int) []byte {
-	if len(r.data) < n {
-		r.bad, r.data = true, nil
-		return make([]byte, n)
-	}
-	out := r.data[:n]
-	r.data = r.data[n:]
-	return out
-}
-
-func (r *seenReader) byte() byte { return r.take(1)[0] }
-
-func (r *seenReader) id() blob.ID { return blob.ID(r.take(blob.IDSize)) }
-
-func (r *seenReader) number() uint64 {
-	n, size := binary.Uvarint(r.data)
-	if size <= 0 {
-		r.bad, r.data = true, nil
-		return 0
-	}
-	r.take(size)
-	return n
 }
