@@ -18,32 +18,33 @@ type Pointer struct {
 	Filed []string
 }
 
-// Pointers returns the conversations whose records lie between those of two ids, both
-// included, without those that cannot be read.
-func (s *Store) Pointers(ctx context.Context, first, last string) (map[string]Pointer, error) {
-	in := kv.Range{Start: keyspace.Conversation(first), End: keyspace.Conversation(last) + "\x00"}
+// Pointers returns the conversations whose records lie in a range of keyspace.Conversations,
+// and the ids of those that cannot be read.
+func (s *Store) Pointers(ctx context.Context, in kv.Range) (all []Pointer, unreadable []string, err error) {
 	found, err := s.rows.ScanBeside(ctx, in, kv.ScanOptions{}, keyspace.BesideConversation()...)
 	if err != nil {
-		return nil, fmt.Errorf("read conversations: %w", err)
+		return nil, nil, fmt.Errorf("read conversations: %w", err)
 	}
 	filters, err := s.readFilters(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if filters != nil {
 		filters.known = make(map[[2]string]string)
 	}
-	all := make(map[string]Pointer, len(found))
 	for _, f := range found {
 		id := keyspace.Last(f.Key)
 		info, err := describe(id, f)
-		p := Pointer{Info: info, Filed: filters.filed(info)}
+		p := Pointer{Info: info}
 		if head := f.Rows[2]; err == nil && head.Key != "" {
 			p.Head, err = parseHead(head)
 		}
-		if err == nil {
-			all[id] = p
+		if err != nil {
+			unreadable = append(unreadable, id)
+			continue
 		}
+		p.Filed = filters.filed(info)
+		all = append(all, p)
 	}
-	return all, nil
+	return all, unreadable, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/internal/abreast"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
@@ -78,18 +79,15 @@ func (s *Service) Check(ctx context.Context, opts *CheckOptions) (*Report, error
 	if opts == nil {
 		opts = &CheckOptions{}
 	}
-	there := newKeySet()
-	rows, damagedRows, err := s.checkRows(ctx, there)
+	rows, err := s.checkRows(ctx)
 	if err != nil {
 		return nil, err
 	}
-	lonely, err := s.checkRelations(ctx, there)
+	lonely, err := s.checkRelations(ctx, rows.there)
 	if err != nil {
 		return nil, err
 	}
-	damagedRows = append(damagedRows, lonely...)
-	k := s.newChecker(opts)
-	k.there = there
+	k := s.newChecker(opts, rows)
 	report, err := k.check(ctx)
 	if err != nil {
 		return nil, err
@@ -102,7 +100,8 @@ func (s *Service) Check(ctx context.Context, opts *CheckOptions) (*Report, error
 	if err != nil {
 		return nil, err
 	}
-	report.Rows, report.Quarantined = rows, int64(len(aside))
+	damagedRows := append(rows.damage, lonely...)
+	report.Rows, report.Quarantined = rows.count, int64(len(aside))
 	report.Damage = append(damagedRows, slices.DeleteFunc(report.Damage, func(d Damage) bool {
 		return d.Kind == DamageRow && slices.ContainsFunc(damagedRows, func(r Damage) bool { return r.Key == d.Key })
 	})...)
@@ -144,51 +143,88 @@ func isDamage(err error) bool {
 	return false
 }
 
-// checkRows reads every row of the store, several ranges at a time, and remembers the keys
-// that other rows need. Rows that were set aside are known to be damaged, and only counted.
-func (s *Service) checkRows(ctx context.Context, there *keySet) (int64, []Damage, error) {
-	type part struct {
-		rows   int64
-		damage []Damage
-	}
-	aside, needed := keyspace.Quarantine(), neededRows()
-	parts, err := abreast.All(rowParts(aside), scansBeside, func(in kv.Range) (part, error) {
-		var p part
+// checkedRows is what a check learns from reading every row.
+type checkedRows struct {
+	count  int64
+	damage []Damage
+	there  *keySet  // the rows that others need
+	starts []string // every so many records of conversations
+}
+
+// checkRows reads every row of the store, several ranges at a time. Rows that were set aside
+// are known to be damaged, and only counted.
+func (s *Service) checkRows(ctx context.Context) (*checkedRows, error) {
+	there := newKeySet()
+	aside := keyspace.Quarantine()
+	parts, err := abreast.All(rowParts(aside), scansBeside, func(in kv.Range) (checkedRows, error) {
 		if in == aside {
-			for _, err := range s.stores.Rows.Scan(ctx, aside, kv.ScanOptions{KeysOnly: true}) {
-				if err != nil {
-					return p, err
-				}
-				p.rows++
-			}
-			return p, nil
+			return s.countRows(ctx, in)
 		}
-		for row, err := range kv.Each(ctx, s.stores.Rows, in, false) {
-			switch {
-			case err == nil:
-			case row.Key != "" && isDamage(err):
-				p.damage = append(p.damage, Damage{
-					Kind: DamageRow, Key: row.Key, Conversations: conversationOf(row.Key), Err: err,
-				})
-			default:
-				return p, err
-			}
-			if slices.ContainsFunc(needed, func(in kv.Range) bool { return in.Contains(row.Key) }) {
-				there.add(row.Key)
-			}
-			p.rows++
-		}
-		return p, nil
+		return s.checkRowsOf(ctx, in, there)
 	})
 	if err != nil {
-		return 0, nil, fmt.Errorf("check rows: %w", err)
+		return nil, fmt.Errorf("check rows: %w", err)
 	}
-	var rows int64
-	var damage []Damage
+	all := &checkedRows{there: there}
 	for _, p := range parts {
-		rows, damage = rows+p.rows, append(damage, p.damage...)
+		all.count += p.count
+		all.damage = append(all.damage, p.damage...)
+		all.starts = append(all.starts, p.starts...)
 	}
-	return rows, damage, nil
+	return all, nil
+}
+
+func (s *Service) countRows(ctx context.Context, in kv.Range) (rows checkedRows, err error) {
+	for _, err := range s.stores.Rows.Scan(ctx, in, kv.ScanOptions{KeysOnly: true}) {
+		if err != nil {
+			return rows, err
+		}
+		rows.count++
+	}
+	return rows, nil
+}
+
+func (s *Service) checkRowsOf(ctx context.Context, in kv.Range, there *keySet) (rows checkedRows, err error) {
+	needed, conversations := neededRows(), 0
+	for row, err := range kv.Each(ctx, s.stores.Rows, in, false) {
+		if err != nil && (row.Key == "" || !isDamage(err)) {
+			return rows, err
+		}
+		if err == nil {
+			err = conversation.CheckRow(row)
+		}
+		if err != nil {
+			rows.damage = append(rows.damage, Damage{Kind: DamageRow, Key: row.Key, Conversations: conversationOf(row.Key), Err: err})
+		}
+		if slices.ContainsFunc(needed, func(in kv.Range) bool { return in.Contains(row.Key) }) {
+			there.add(row.Key)
+		}
+		if keyspace.Conversations().Contains(row.Key) {
+			if conversations%maxNeeded == 0 {
+				rows.starts = append(rows.starts, row.Key)
+			}
+			conversations++
+		}
+		rows.count++
+	}
+	return rows, nil
+}
+
+// spans divides the records of conversations into ranges of equal numbers of them.
+func (r *checkedRows) spans() []kv.Range {
+	all := keyspace.Conversations()
+	var spans []kv.Range
+	for i, start := range r.starts {
+		in := kv.Range{Start: start, End: all.End}
+		if i == 0 {
+			in.Start = all.Start
+		}
+		if i+1 < len(r.starts) {
+			in.End = r.starts[i+1]
+		}
+		spans = append(spans, in)
+	}
+	return spans
 }
 
 // rowParts divides all keys, in their order, where a kind begins or ends that has many rows.

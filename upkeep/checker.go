@@ -28,14 +28,18 @@ type checker struct {
 	unread bool // some row could not be read at all
 	roots  []graph.Root
 	there  *keySet         // rows that were there
+	spans  []kv.Range      // of conversations, which are compared together
 	bad    map[blob.ID]int // index into Damage
 
 	stopped  bool      // the roots of another service are damaged
 	unlisted []blob.ID // stored names of unidentifiable blobs
 }
 
-func (s *Service) newChecker(opts *CheckOptions) *checker {
-	return &checker{Service: s, opts: opts, report: &Report{}, seen: new(graph.Set), bad: make(map[blob.ID]int)}
+func (s *Service) newChecker(opts *CheckOptions, rows *checkedRows) *checker {
+	return &checker{
+		Service: s, opts: opts, report: &Report{}, seen: new(graph.Set), bad: make(map[blob.ID]int),
+		there: rows.there, spans: rows.spans(), unread: slices.ContainsFunc(rows.damage, func(d Damage) bool { return !readable(d.Err) }),
+	}
 }
 
 func (k *checker) check(ctx context.Context) (*Report, error) {
@@ -62,40 +66,15 @@ func (k *checker) rootRows(ctx context.Context) error {
 	return nil
 }
 
-// badRow records an unreadable row.
-func (k *checker) badRow(key string, err error) {
-	k.unread = k.unread || !errors.Is(err, kv.ErrCorrupt) && !errors.Is(err, conversation.ErrNewerFormat)
-	k.report.Damage = append(k.report.Damage, Damage{Kind: DamageRow, Key: key, Conversations: conversationOf(key), Err: err})
+// readable reports whether a row could be read, though not understood.
+func readable(err error) bool {
+	return errors.Is(err, kv.ErrCorrupt) || errors.Is(err, conversation.ErrNewerFormat)
 }
 
-// pointers reads the list and the records of conversations, and compares each head and
-// place in the list with the history.
-func (k *checker) pointers(ctx context.Context) error {
-	var waiting []string
-	for _, in := range []kv.Range{keyspace.ByTimes(), keyspace.Conversations()} {
-		for row, err := range kv.Each(ctx, k.stores.Rows, in, false) {
-			if err != nil && row.Key == "" {
-				return err
-			}
-			if err == nil {
-				err = conversation.CheckRow(row)
-			}
-			if err != nil {
-				k.badRow(row.Key, err)
-				continue
-			}
-			if keyspace.Conversations().Contains(row.Key) {
-				waiting = append(waiting, keyspace.Last(row.Key))
-			}
-			if len(waiting) >= scansBeside*maxNeeded {
-				if err := k.compareAll(ctx, waiting); err != nil {
-					return err
-				}
-				waiting = waiting[:0]
-			}
-		}
-	}
-	return k.compareAll(ctx, waiting)
+// badRow records an unreadable row.
+func (k *checker) badRow(key string, err error) {
+	k.unread = k.unread || !readable(err)
+	k.report.Damage = append(k.report.Damage, Damage{Kind: DamageRow, Key: key, Conversations: conversationOf(key), Err: err})
 }
 
 // readsBeside is how many reads of a check or an archiving wait at the same time. A
@@ -110,14 +89,13 @@ const contentsBeside = 16
 // store, the rows of another are decoded.
 const scansBeside = 4
 
-// compareAll reports heads and places in the list that contradict histories.
-func (k *checker) compareAll(ctx context.Context, ids []string) error {
-	some := slices.Collect(slices.Chunk(ids, maxNeeded))
-	doubtful, err := abreast.All(some, scansBeside, func(ids []string) ([]string, error) { return k.doubtful(ctx, ids) })
+// pointers reports heads and places in lists that contradict the histories of conversations.
+func (k *checker) pointers(ctx context.Context) error {
+	doubtful, err := abreast.All(k.spans, scansBeside, func(in kv.Range) ([]string, error) { return k.doubtful(ctx, in) })
 	if err != nil {
 		return err
 	}
-	ids = slices.Concat(doubtful...)
+	ids := slices.Concat(doubtful...)
 	found, err := abreast.All(ids, readsBeside, func(id string) (*Damage, error) { return k.conversation(ctx, id) })
 	for _, damage := range found {
 		if err == nil && damage != nil {
@@ -127,20 +105,17 @@ func (k *checker) compareAll(ctx context.Context, ids []string) error {
 	return err
 }
 
-// doubtful returns the conversations whose rows do not plainly agree. Some of them were
-// changed meanwhile.
-func (k *checker) doubtful(ctx context.Context, ids []string) ([]string, error) {
-	all, err := k.conversations.Pointers(ctx, ids[0], ids[len(ids)-1])
-	if err != nil {
-		return nil, err
-	}
-	for id, p := range all {
-		if p.Root != p.Head || !k.there.has(keyspace.ByTime(p.Updated.UnixMilli(), id)) ||
+// doubtful returns the conversations of a range whose rows do not plainly agree. Some of them
+// were changed meanwhile.
+func (k *checker) doubtful(ctx context.Context, in kv.Range) ([]string, error) {
+	all, doubtful, err := k.conversations.Pointers(ctx, in)
+	for _, p := range all {
+		if p.Root != p.Head || !k.there.has(keyspace.ByTime(p.Updated.UnixMilli(), p.ID)) ||
 			slices.ContainsFunc(p.Filed, func(key string) bool { return !k.there.has(key) }) {
-			delete(all, id)
+			doubtful = append(doubtful, p.ID)
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { _, ok := all[id]; return ok }), nil
+	return doubtful, err
 }
 
 // pointerError means that two rows disagree.

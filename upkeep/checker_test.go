@@ -86,6 +86,28 @@ func TestCheckNamesEveryDamagedRowAndGoesOn(t *testing.T) {
 	}
 }
 
+// Rows that can be read and mean nothing, of kinds that no other part of a check reads.
+func TestCheckNamesRowsThatMeanNothing(t *testing.T) {
+	f := newFixture(t)
+	f.grow(t, got(f.Create(t.Context(), conversation.Info{ID: "talk"})), "hello")
+	want := []string{keyspace.Changed("talk") + ":twice", keyspace.ConversationOf("", 1, "talk") + ":twice", keyspace.Setting("filters")}
+	slices.Sort(want)
+	for _, key := range want {
+		must(t, f.rows.Commit(t.Context(), &kv.Batch{Set: []kv.Set{{Key: key, Value: []byte("?")}}}))
+	}
+	report := got(upkeep.New(upkeep.Stores{Blobs: f.blobs, Rows: f.rows, Inventory: f.mem}).Check(t.Context(), nil))
+	var named []string
+	for _, d := range report.Damage {
+		if d.Kind == upkeep.DamageRow {
+			named = append(named, d.Key)
+		}
+	}
+	slices.Sort(named)
+	if !slices.Equal(named, want) {
+		t.Errorf("named are %q, want %q", named, want)
+	}
+}
+
 func TestCheckEndsWhereNoRowCanBeRead(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	f := newFixture(t)
