@@ -5,7 +5,7 @@
 //
 // Every package is compiled once, for the race detector. In each round every package runs
 // once, those that take longest first, several at a time, so that each is a load for the
-// others. GOMAXPROCS changes from round to round. A ledger records each run, so that a call
+// others. GOMAXPROCS is 1, 2 and 8 in turn. A ledger records each run, so that a call
 // resumes where an interrupted one ended, unless the tests have changed. The output of failed
 // runs is kept beside the ledger.
 package main
@@ -71,10 +71,8 @@ func run(ctx context.Context, opts options, patterns []string) error {
 	}
 	defer book.close()
 	s := &stress{options: opts, book: book}
-	for round := range opts.rounds {
-		if err := s.round(ctx, round, programs); err != nil {
-			return err
-		}
+	if err := s.all(ctx, programs); err != nil {
+		return err
 	}
 	return s.report(programs)
 }
@@ -130,17 +128,24 @@ type stress struct {
 // threads are the values of GOMAXPROCS, in turns.
 var threads = []int{1, 2, 8}
 
-// round runs those programs that the ledger does not have in this round.
-func (s *stress) round(ctx context.Context, round int, programs []program) error {
-	var left []program
-	for _, p := range programs {
-		if s.book.runs(p.path, p.sum) <= round {
-			left = append(left, p)
+// all runs what the ledger does not have, one round after the other. A round does not wait for
+// the slowest of the one before, so the machine is busy to the end.
+func (s *stress) all(ctx context.Context, programs []program) error {
+	slices.SortStableFunc(programs, func(a, b program) int { return int(s.book.took(b.path) - s.book.took(a.path)) })
+	type job struct {
+		program
+		round int
+	}
+	var jobs []job
+	for round := range s.rounds {
+		for _, p := range programs {
+			if s.book.runs(p.path, p.sum) <= round {
+				jobs = append(jobs, job{p, round})
+			}
 		}
 	}
-	slices.SortStableFunc(left, func(a, b program) int { return int(s.book.took(b.path) - s.book.took(a.path)) })
-	_, err := abreast.All(left, s.beside, func(p program) (struct{}, error) {
-		e := s.once(ctx, round, p)
+	_, err := abreast.All(jobs, s.beside, func(j job) (struct{}, error) {
+		e := s.once(ctx, j.round, j.program)
 		if ctx.Err() != nil {
 			return struct{}{}, ctx.Err()
 		}
