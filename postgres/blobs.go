@@ -167,7 +167,7 @@ func (b *Blobs) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
 	var stored map[blob.ID]bool
 	err := db.read(ctx, func() error {
 		stored = make(map[blob.ID]bool, len(ask))
-		rows, err := db.pool.Query(ctx, db.sql(`SELECT id FROM @blobs WHERE tenant = $1 AND id = ANY($2)`), b.t.name, ask)
+		rows, err := db.pool.Query(ctx, db.sql(sqlHasBlobs), b.t.name, ask)
 		if err != nil {
 			return err
 		}

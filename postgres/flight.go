@@ -121,11 +121,19 @@ type flight struct {
 
 const (
 	sqlReadRow   = `SELECT key, version, value FROM @rows WHERE tenant = $1 AND key = $2`
-	sqlReadRows  = `SELECT key, version, value FROM @rows WHERE tenant = $1 AND key = ANY($2)`
+	sqlReadRows  = `SELECT r.key, r.version, r.value` + eachRow
 	sqlReadBlob  = `SELECT id, object, size, data, base FROM @blobs WHERE tenant = $1 AND id = $2`
-	sqlReadBlobs = `SELECT id, object, size, data, base FROM @blobs WHERE tenant = $1 AND id = ANY($2)`
+	sqlReadBlobs = `SELECT b.id, b.object, b.size, b.data, b.base` + eachBlob
 	sqlLookBlob  = `SELECT id, object, size, NULL::bytea, base FROM @blobs WHERE tenant = $1 AND id = $2`
-	sqlLookBlobs = `SELECT id, object, size, NULL::bytea, base FROM @blobs WHERE tenant = $1 AND id = ANY($2)`
+	sqlLookBlobs = `SELECT b.id, b.object, b.size, NULL::bytea, b.base` + eachBlob
+	sqlHasBlobs  = `SELECT b.id` + eachBlob
+
+	// Each key is looked up by itself. With "= ANY", a plan that the server made when the
+	// tables were small reads all rows of the tenant, until it has counted them.
+	eachRow = ` FROM unnest($2::bytea[]) AS n (key)
+		CROSS JOIN LATERAL (SELECT key, version, value FROM @rows WHERE tenant = $1 AND key = n.key LIMIT 1) r`
+	eachBlob = ` FROM unnest($2::bytea[]) AS n (id)
+		CROSS JOIN LATERAL (SELECT id, object, size, data, base FROM @blobs WHERE tenant = $1 AND id = n.id LIMIT 1) b`
 )
 
 // run sends it. It may run again after a failure.

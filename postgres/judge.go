@@ -83,7 +83,7 @@ func (g *group) look() (facts, error) {
 	ctx, cancel := context.WithTimeout(g.t.db.ctx, g.t.db.opts.StatementTimeout)
 	defer cancel()
 	b := &pgx.Batch{}
-	b.Queue(g.t.db.sql(`SELECT key, version FROM @rows WHERE tenant = $1 AND key = ANY($2)`), g.t.name, keys).Query(func(rows pgx.Rows) error {
+	b.Queue(g.t.db.sql(`SELECT r.key, r.version`+eachRow), g.t.name, keys).Query(func(rows pgx.Rows) error {
 		var key []byte
 		var version int64
 		_, err := pgx.ForEachRow(rows, []any{&key, &version}, func() error {
@@ -92,7 +92,7 @@ func (g *group) look() (facts, error) {
 		})
 		return err
 	})
-	b.Queue(g.t.db.sql(`SELECT id FROM @blobs WHERE tenant = $1 AND id = ANY($2)`), g.t.name, ids).Query(func(rows pgx.Rows) error {
+	b.Queue(g.t.db.sql(sqlHasBlobs), g.t.name, ids).Query(func(rows pgx.Rows) error {
 		var id []byte
 		_, err := pgx.ForEachRow(rows, []any{&id}, func() error {
 			seen.blobs[blob.ID(id)] = true

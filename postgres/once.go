@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,12 +40,16 @@ const (
 	wantThere  = -2 // it must exist
 )
 
-// maxOnce limits the rows whose conditions one statement checks: array_position is linear.
+// maxOnce limits the rows whose conditions one statement checks: each row that is written is
+// compared with all that must be absent.
 const maxOnce = 64
 
 // sqlLock locks rows before the statement that checks them, which then sees what was
 // committed while this one waited.
-const sqlLock = `SELECT 1 FROM @rows WHERE tenant = $1 AND key = ANY($2) ORDER BY key FOR UPDATE`
+//
+// Each key is looked up by itself; see eachRow. Keys are in order, and so are the locks.
+const sqlLock = `SELECT 1 FROM unnest($2::bytea[]) AS n (key) CROSS JOIN LATERAL (
+	SELECT 1 FROM @rows WHERE tenant = $1 AND key = n.key FOR UPDATE) r`
 
 // conditions returns the rows that must be looked at, in the order of keys, what is
 // expected of each, and how many must be found as expected. It returns false if one
@@ -76,8 +82,8 @@ func (c *change) conditions() (keys [][]byte, wants []int64, found int, ok bool)
 			}
 		}
 	}
-	for key, w := range want {
-		keys, wants = append(keys, []byte(key)), append(wants, w)
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		keys, wants = append(keys, []byte(key)), append(wants, want[key])
 	}
 	return keys, wants, found, len(want) <= maxOnce
 }
@@ -94,30 +100,22 @@ func (g *group) once(a attempt, generation int64, held *bool) *pgx.Batch {
 	if !carries && len(c.rows) == 0 && len(keys) == 0 {
 		return nil // nothing but its name
 	}
-	o.add(`WITH `)
-	if carries {
-		o.add(`held AS (SELECT generation FROM @generations WHERE tenant = $3 ORDER BY generation DESC LIMIT 1 FOR SHARE), `)
-	}
-	keysArg := ""
-	if len(keys) > 0 {
-		keysArg = o.arg(keys)
-		o.add(`locked AS (SELECT key, version FROM @rows WHERE tenant = $3 AND key = ANY(`, keysArg, `::bytea[]) ORDER BY key FOR UPDATE), `)
-	}
-	o.add(`good AS (SELECT 1 AS one WHERE true`)
+	o.add(`WITH good AS (SELECT 1 AS one WHERE true`)
 	genArg := ""
 	if carries {
 		genArg = o.arg(generation)
-		o.add(` AND (SELECT generation FROM held) = `, genArg, `::bigint`)
+		o.add(` AND (SELECT generation FROM @generations WHERE tenant = $3 ORDER BY generation DESC LIMIT 1 FOR SHARE) = `, genArg, `::bigint`)
 	}
 	if len(c.refs) > 0 {
 		// One of an older generation must be moved to this one, which is left to the
 		// general pipeline.
-		o.add(` AND (SELECT count(*) FROM @blobs WHERE tenant = $3 AND id = ANY(`, o.arg(idBytes(c.refs)), `::bytea[]) AND generation >= `,
-			genArg, `::bigint) = `, o.arg(len(c.refs)), `::bigint`)
+		o.add(` AND (SELECT count(*) FROM unnest(`, o.arg(idBytes(c.refs)), `::bytea[]) AS n (id) CROSS JOIN LATERAL (
+			SELECT 1 FROM @blobs WHERE tenant = $3 AND id = n.id AND generation >= `, genArg, `::bigint LIMIT 1) b) = `, o.arg(len(c.refs)), `::bigint`)
 	}
 	if len(keys) > 0 {
-		o.add(` AND (SELECT count(*) FILTER (WHERE want IN (-2, version)) - 1000 * count(*) FILTER (WHERE want = -1) FROM (
-			SELECT version, (`, o.arg(wants), `::bigint[])[array_position(`, keysArg, `::bytea[], key)] AS want FROM locked) l) = `, o.arg(found), `::bigint`)
+		o.add(` AND (SELECT count(*) FILTER (WHERE want IN (-2, version)) - 1000 * count(*) FILTER (WHERE want = -1)
+			FROM unnest(`, o.arg(keys), `::bytea[], `, o.arg(wants), `::bigint[]) AS n (key, want) CROSS JOIN LATERAL (
+			SELECT version FROM @rows WHERE tenant = $3 AND key = n.key FOR UPDATE) r) = `, o.arg(found), `::bigint`)
 	}
 	o.add(`)`)
 	o.blobs(g, genArg)
@@ -130,7 +128,11 @@ func (g *group) once(a attempt, generation int64, held *bool) *pgx.Batch {
 		*held = tag.RowsAffected() == 1
 		return nil
 	})
-	if len(c.remove) > 0 {
+	switch len(c.remove) {
+	case 0:
+	case 1:
+		b.Queue(g.t.db.sql(sqlRemoveOneOnce), a.minute, a.id, name, c.remove[0], a.mark())
+	default:
 		b.Queue(g.t.db.sql(sqlRemoveOnce), a.minute, a.id, name, c.remove, a.mark())
 	}
 	return b
@@ -152,9 +154,14 @@ func (o *once) blobs(g *group, genArg string) {
 	}
 	n := g.blobColumns()
 	o.add(`, stored AS (INSERT INTO @blobs AS b (tenant, generation, stored_at, id, base, size, data)
-		SELECT $3::text, `, genArg, `::bigint, `, o.arg(n.now), `::bigint, n.id, n.base, n.size, n.data FROM good,
-		unnest(`, o.arg(n.ids), `::bytea[], `, o.arg(n.bases), `::bytea[], `, o.arg(n.sizes), `::bigint[], `, o.arg(n.data), `::bytea[]) AS n (id, base, size, data)`,
-		orTouch, `)`)
+		SELECT $3::text, `, genArg, `::bigint, `, o.arg(n.now), `::bigint, `)
+	if len(n.ids) == 1 {
+		o.add(o.arg(n.ids[0]), `::bytea, `, o.arg(n.bases[0]), `::bytea, `, o.arg(n.sizes[0]), `::bigint, `, o.arg(n.data[0]), `::bytea FROM good`)
+	} else {
+		o.add(`n.id, n.base, n.size, n.data FROM good, unnest(`, o.arg(n.ids), `::bytea[], `, o.arg(n.bases), `::bytea[], `,
+			o.arg(n.sizes), `::bigint[], `, o.arg(n.data), `::bytea[]) AS n (id, base, size, data)`)
+	}
+	o.add(orTouch, `)`)
 }
 
 // rows writes the rows that are set. One that must be absent and was created meanwhile
@@ -175,10 +182,18 @@ func (o *once) rows(c *change) {
 		return
 	}
 	value := `excluded.value`
-	o.add(`, written AS (INSERT INTO @rows AS r (tenant, key, version, value)
-		SELECT $3::text, n.key, n.version, n.value FROM good,
-		unnest(`, o.arg(keys), `::bytea[], `, o.arg(versions), `::bigint[], `, o.arg(values), `::bytea[]) AS n (key, version, value)`)
-	if len(absent) > 0 {
+	o.add(`, written AS (INSERT INTO @rows AS r (tenant, key, version, value) SELECT $3::text, `)
+	if len(keys) == 1 {
+		o.add(o.arg(keys[0]), `::bytea, `, o.arg(versions[0]), `::bigint, `, o.arg(values[0]), `::bytea FROM good`)
+	} else {
+		o.add(`n.key, n.version, n.value FROM good, unnest(`, o.arg(keys), `::bytea[], `, o.arg(versions), `::bigint[], `,
+			o.arg(values), `::bytea[]) AS n (key, version, value)`)
+	}
+	switch len(absent) {
+	case 0:
+	case len(keys):
+		value = `NULL`
+	default:
 		value = `CASE WHEN r.key = ANY(` + o.arg(absent) + `::bytea[]) THEN NULL ELSE excluded.value END`
 	}
 	o.add(` ON CONFLICT (tenant, key) DO UPDATE SET version = excluded.version, value = `, value, `)`)

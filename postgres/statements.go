@@ -66,7 +66,9 @@ const (
 	sqlRemove = `DELETE FROM @rows WHERE tenant = $3 AND key = ANY($4) AND ` + named
 	// sqlRemoveOnce is for a transaction that inserts its name only if its conditions hold:
 	// a name that is there may be that of a look, which came before a late transaction.
-	sqlRemoveOnce = sqlRemove + ` AND NOT EXISTS (SELECT 1 FROM @commits WHERE minute = $1 AND id = $5)`
+	sqlRemoveOnce    = sqlRemove + unmarked
+	sqlRemoveOneOnce = `DELETE FROM @rows WHERE tenant = $3 AND key = $4 AND ` + named + unmarked
+	unmarked         = ` AND NOT EXISTS (SELECT 1 FROM @commits WHERE minute = $1 AND id = $5)`
 
 	within         = `tenant = $3 AND key >= $4 AND key <> ALL($5) AND ` + named
 	sqlRemoveFrom  = `DELETE FROM @rows WHERE ` + within
