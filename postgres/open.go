@@ -95,10 +95,12 @@ func (db *DB) configure(config *pgxpool.Config) {
 		config.ConnConfig.RuntimeParams["application_name"] = "stet"
 	}
 	// Not as startup parameters: connection poolers refuse unknown ones. Statements look up
-	// keys, so compiling them costs more than running them; other engines have no such setting.
+	// keys, so compiling them costs more than running them, and so does planning them again
+	// for each set of arguments; other engines have no such settings.
 	settings := fmt.Sprintf(`SET statement_timeout = %d; SET lock_timeout = %d; SET idle_in_transaction_session_timeout = %d;
 		SET default_transaction_isolation = 'read committed';
 		SELECT set_config('jit', 'off', false) WHERE current_setting('jit', true) = 'on';
+		SELECT set_config('plan_cache_mode', 'force_generic_plan', false) WHERE current_setting('plan_cache_mode', true) = 'auto';
 		SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit', true) = 'off'`,
 		db.opts.StatementTimeout.Milliseconds(), db.opts.LockTimeout.Milliseconds(), db.opts.StatementTimeout.Milliseconds())
 	config.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {

@@ -111,6 +111,16 @@ func TestPlansForNewTables(t *testing.T) {
 	}
 }
 
+// TestStatementsArePlannedOnce shows that connections do not plan a statement for its
+// arguments: planning costs more than running it.
+func TestStatementsArePlannedOnce(t *testing.T) {
+	db := openNode(t, newDatabase(t, 15), nil)
+	var mode string
+	if err := db.pool.QueryRow(t.Context(), `SELECT current_setting('plan_cache_mode')`).Scan(&mode); err != nil || mode != "force_generic_plan" {
+		t.Errorf("plans: %q, %v", mode, err)
+	}
+}
+
 // planOf returns the plan of a statement for any arguments.
 func planOf(t *testing.T, conn *pgx.Conn, sql string) string {
 	t.Helper()
