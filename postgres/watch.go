@@ -111,16 +111,13 @@ func (w *watchers) send() {
 	}
 }
 
+const sqlNotify = `SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, n.payload) FROM unnest($2::text[]) AS n (payload)`
+
 // notify sends payloads in one transaction, which need not be durable.
 func (w *watchers) notify(payloads []string) {
-	b := &pgx.Batch{}
-	b.Queue(`SELECT set_config('synchronous_commit', 'off', true)`)
-	for _, p := range payloads {
-		b.Queue(`SELECT pg_notify($1, $2)`, w.channel(), p)
-	}
 	ctx, cancel := context.WithTimeout(w.db.ctx, w.db.opts.StatementTimeout)
 	defer cancel()
-	_ = w.db.pool.SendBatch(ctx, b).Close() // a lost hint is fine
+	_, _ = w.db.pool.Exec(ctx, sqlNotify, w.channel(), payloads) // a lost hint is fine
 }
 
 func (w *watchers) channel() string { return "stet_" + w.db.opts.Schema }
