@@ -118,7 +118,7 @@ func (f *fixture) arm(x *faults) {
 	f.opts.hook = nil
 }
 
-// count returns the number of changes that the rewind of everyKind makes.
+// countCalls returns the changes that the rewind of everyKind makes.
 func countCalls(t *testing.T, noSyncfs bool) *faults {
 	t.Helper()
 	f, target, old, _ := everyKind(t)
@@ -129,41 +129,57 @@ func countCalls(t *testing.T, noSyncfs bool) *faults {
 	return x
 }
 
+// countWays returns the changes with syncfs and without; only the latter where the system
+// has none.
+func countWays(t *testing.T) []*faults {
+	t.Helper()
+	without, with := countCalls(t, true), countCalls(t, false)
+	if !strings.Contains(strings.Join(with.log, "\n"), "syncfs") {
+		if runtime.GOOS == "linux" {
+			t.Error("too few files for what many files need")
+		}
+		return []*faults{without}
+	}
+	return []*faults{without, with}
+}
+
 var errKilled = errors.New("killed")
 
 // Killed before any of its changes, a rewind leaves what the next Open turns into
 // exactly the tree before; killed after the last commit, exactly the one after.
 func TestKilledAtEveryCall(t *testing.T) {
-	points := 0
-	for _, noSyncfs := range []bool{false, true} {
-		base := countCalls(t, noSyncfs)
-		if runtime.GOOS == "linux" && !noSyncfs && !strings.Contains(strings.Join(base.log, "\n"), "syncfs") {
-			t.Error("too few files for what many files need")
+	points, ways := 0, countWays(t)
+	for i, base := range ways {
+		points += base.calls
+		every := testenv.Sizes(4, 1, 1)
+		first := 1 + i*every/2 // not the same calls
+		for _, p := range testenv.Points(base.log, first, every) {
+			killAt(t, p, base.noSyncfs, false)
 		}
-		for n := 1; n <= base.calls; n++ {
-			for _, afterwards := range []bool{false, true} {
-				if afterwards && base.log[n-1] != "commit" {
-					continue
-				}
+		for n, call := range base.log {
+			if call == "commit" {
 				points++
-				if afterwards || points%testenv.Sizes(4, 1, 1) == 0 { // each commit, and a part of the rest
-					killAt(t, n, noSyncfs, afterwards)
-				}
+				killAt(t, testenv.Point{Number: n + 1}, base.noSyncfs, true)
 			}
 		}
 	}
 	t.Logf("%d points", points)
-	if points < 250 {
-		t.Errorf("%d points, want at least 250", points)
+	if want := 125 * len(ways); points < want {
+		t.Errorf("%d points, want at least %d", points, want)
 	}
 }
 
-func killAt(t *testing.T, n int, noSyncfs, afterwards bool) {
+func killAt(t *testing.T, p testenv.Point, noSyncfs, afterwards bool) {
 	t.Helper()
 	f, target, old, present := everyKind(t)
 	// A dead process changes nothing more.
-	x := &faults{noSyncfs: noSyncfs, fail: func(at int, _ string) error {
-		if at > n || at == n && !afterwards {
+	where, n := p.Watch(), 0
+	x := &faults{noSyncfs: noSyncfs, fail: func(at int, call string) error {
+		w := where(call)
+		if w == 0 {
+			n = at
+		}
+		if w > 0 || w == 0 && !afterwards {
 			return errKilled
 		}
 		return nil
@@ -178,6 +194,9 @@ func killAt(t *testing.T, n int, noSyncfs, afterwards bool) {
 	}
 	f.arm(x)
 	done, err := f.w.Rewind(t.Context(), RewindRequest{To: target.ID}, "")
+	if n == 0 {
+		t.Fatalf("killed at %s: there was no such call: %v", p, err)
+	}
 	wantNew := err == nil
 	if err == nil && done.CleanupError == nil && n < x.calls {
 		t.Fatalf("killed at %d (%s): no error", n, x.log[n-1])
@@ -214,30 +233,42 @@ func journaledBy(log []string) bool {
 // One failing change means a failed rewind with everything as before. Only if
 // writing out the whole file system fails, each file is asked instead.
 func TestErrorAtEveryCall(t *testing.T) {
-	for _, noSyncfs := range []bool{false, true} {
-		base := countCalls(t, noSyncfs)
-		causes := []error{syscall.EIO, syscall.ENOSPC, syscall.EROFS}
+	causes := []error{syscall.EIO, syscall.ENOSPC, syscall.EROFS}
+	for _, base := range countWays(t) {
+		if testenv.SlowFiles() { // each call has one of the causes
+			for i, p := range testenv.Points(base.log, 1, 4) {
+				failAt(t, p, base.noSyncfs, causes[i%len(causes)])
+			}
+			continue
+		}
 		for i, cause := range causes {
-			for n := 1; n <= base.calls; n++ {
-				if testenv.Long() || n%testenv.Sizes(4*len(causes), len(causes), 1) == i {
-					failAt(t, n, noSyncfs, cause)
-				}
+			first, every := i+1, testenv.Sizes(4*len(causes), len(causes), 1)
+			if testenv.Long() {
+				first = 1
+			}
+			for _, p := range testenv.Points(base.log, first, every) {
+				failAt(t, p, base.noSyncfs, cause)
 			}
 		}
 	}
 }
 
-func failAt(t *testing.T, n int, noSyncfs bool, cause error) {
+func failAt(t *testing.T, p testenv.Point, noSyncfs bool, cause error) {
 	t.Helper()
 	f, target, old, present := everyKind(t)
-	x := &faults{noSyncfs: noSyncfs, fail: func(at int, _ string) error {
-		if at == n {
+	where, n := p.Watch(), 0
+	x := &faults{noSyncfs: noSyncfs, fail: func(at int, call string) error {
+		if where(call) == 0 {
+			n = at
 			return cause
 		}
 		return nil
 	}}
 	f.arm(x)
 	done, err := f.w.Rewind(t.Context(), RewindRequest{To: target.ID}, "")
+	if n == 0 {
+		t.Fatalf("%v at %s: there was no such call: %v", cause, p, err)
+	}
 	if err == nil {
 		if done.CleanupError == nil && !strings.HasPrefix(x.log[n-1], "syncfs") {
 			t.Fatalf("%v at %d (%s) went unnoticed", cause, n, x.log[n-1])
@@ -264,14 +295,15 @@ func TestDiskStaysFull(t *testing.T) {
 		verb, _, _ := strings.Cut(call, " ")
 		return verb == "create" || verb == "write" || verb == "mkdir" || verb == "symlink"
 	}
-	for n := 1; n <= base.calls; n += testenv.Sizes(9, 3, 1) {
-		if !grows(base.log[n-1]) {
+	for _, p := range testenv.Points(base.log, 1, testenv.Sizes(9, 3, 1)) {
+		if p.Number > 0 && !grows(base.log[p.Number-1]) || p.Kind != "" && !grows(p.Kind) {
 			continue
 		}
 		f, target, _, present := everyKind(t)
 		var hit atomic.Bool // files are staged in parallel: the calls come in another order each time
-		x := &faults{fail: func(at int, call string) error {
-			if at >= n && grows(call) {
+		where := p.Watch()
+		x := &faults{fail: func(_ int, call string) error {
+			if where(call) >= 0 && grows(call) {
 				hit.Store(true)
 				return syscall.ENOSPC
 			}
@@ -283,7 +315,7 @@ func TestDiskStaysFull(t *testing.T) {
 			continue
 		}
 		if !errors.Is(err, syscall.ENOSPC) || errors.Is(err, ErrInterrupted) {
-			t.Fatalf("full from %d on: %v", n, err)
+			t.Fatalf("full from %s on: %v", p, err)
 		}
 		f.expect(present)
 	}
@@ -293,7 +325,8 @@ func TestDiskStaysFull(t *testing.T) {
 func TestKilledWhileRecovering(t *testing.T) {
 	base := countCalls(t, false)
 	first := base.calls * 3 / 4 // most steps taken
-	for n := 1; ; n++ {
+	recoverTo := func(p testenv.Point, andRewind bool) *faults {
+		t.Helper()
 		f, target, old, present := everyKind(t)
 		f.arm(&faults{fail: func(at int, _ string) error {
 			if at >= first {
@@ -304,26 +337,33 @@ func TestKilledWhileRecovering(t *testing.T) {
 		if _, err := f.w.Rewind(t.Context(), RewindRequest{To: target.ID}, ""); !errors.Is(err, ErrInterrupted) {
 			t.Fatalf("killed rewind: %v, want ErrInterrupted", err)
 		}
-		x := &faults{Store: f.rows, fail: func(at int, _ string) error {
-			if at >= n {
+		where, killed := p.Watch(), false
+		x := &faults{Store: f.rows, fail: func(_ int, call string) error {
+			if where(call) >= 0 {
+				killed = true
 				return errKilled
 			}
 			return nil
 		}}
 		f.opts.hook = x.hook
 		_, err := New(f.blobs, x, &f.opts).Open(t.Context(), f.dir)
+		if never := p == (testenv.Point{}); killed == never || err != nil && never {
+			t.Errorf("recovery to be killed at %s: killed %v, %v", p, killed, err)
+		}
 		f.opts.hook, f.w = nil, nil
 		f.reopen()
 		f.expect(present)
-		if err == nil {
-			t.Logf("%d points", n-1)
-			return
-		}
-		if n%8 == 0 {
+		if andRewind {
 			f.rewind(RewindRequest{To: target.ID})
 			f.expect(old)
 		}
+		return x
 	}
+	points := testenv.Points(recoverTo(testenv.Point{}, true).log, 1, 1)
+	for i, p := range points {
+		recoverTo(p, i%8 == 7)
+	}
+	t.Logf("%d points", len(points))
 }
 
 // killedAfterSteps is a workspace whose rewind was killed after its last step: a, b,

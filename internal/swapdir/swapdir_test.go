@@ -221,8 +221,8 @@ func (r *trial) expect(what string, want map[string]string) {
 // calls counts the changes of a directory and lets none happen from one on.
 type calls struct {
 	mu   sync.Mutex
-	log  []string // guarded by mu
-	from int      // 0 for never
+	log  []string              // guarded by mu
+	from func(call string) int // not negative from the one on that fails; nil for never
 }
 
 var errKilled = errors.New("killed")
@@ -231,7 +231,7 @@ func (c *calls) hook(call, path string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.log = append(c.log, call+" "+path)
-	if c.from > 0 && len(c.log) >= c.from {
+	if c.from != nil && c.from(call) >= 0 {
 		return errKilled
 	}
 	return nil
@@ -254,60 +254,71 @@ func TestEveryKindOfChange(t *testing.T) {
 	}
 }
 
-// Killed before any of its calls, a change is taken back from its journal; and so it is
-// if the taking back is killed before any of its calls.
+// Killed before any of its calls or after them, a change is taken back from its journal; and
+// so it is if the taking back is killed before any of its calls.
 func TestKilledAtEveryCall(t *testing.T) {
-	base := &calls{}
+	base, back := &calls{}, &calls{}
 	r := newTrial(t)
 	root := r.open(base.hook)
-	_, err := r.run(root)
+	journal, err := r.run(root)
 	must(t, err)
 	root.Close()
-	// Calls are slow under Wine: there each call is tried, but only with some of those that
-	// take it back.
-	stride := 1
-	if runtime.GOOS == "windows" && testenv.Quick() {
-		stride = 20
-	}
+	root = r.open(back.hook)
+	_, err = r.recover(root, journal)
+	must(t, err)
+	root.Close()
 	points := 0
-	for n := 1; n <= len(base.log); n++ {
-		for again := 1 + n%stride; ; again += stride {
+	for i, kill := range append(testenv.Points(base.log, 1, 1), testenv.Point{}) {
+		if testenv.SlowFiles() { // one call of each recovery, and below each kind of one of them
 			points++
-			if ended := killAt(t, n, again); ended {
+			killAt(t, kill, testenv.Point{Number: 1 + i})
+			continue
+		}
+		for again := 1; ; again++ {
+			points++
+			if ended := killAt(t, kill, testenv.Point{Number: again}); ended {
 				break
 			}
 		}
 	}
+	want := 500
+	if testenv.SlowFiles() {
+		want = 20
+		for _, again := range testenv.Points(back.log, 1, 1) {
+			points++
+			if ended := killAt(t, testenv.Point{}, again); ended {
+				t.Errorf("the recovery was not killed at %s", again)
+			}
+		}
+	}
 	t.Logf("%d points", points)
-	if points < 500/stride {
-		t.Errorf("%d points, want at least %d", points, 500/stride)
+	if points < want {
+		t.Errorf("%d points, want at least %d", points, want)
 	}
 }
 
-// killAt kills a change at its n-th call, and the first recovery at another. It reports
-// whether the recovery ended before that.
-func killAt(t *testing.T, n, again int) (ended bool) {
+// killAt kills a change at a call, or after all of them, and the first recovery at another.
+// It reports whether the recovery ended before that.
+func killAt(t *testing.T, kill, again testenv.Point) (ended bool) {
 	t.Helper()
 	r := newTrial(t)
-	killed := &calls{from: n}
-	root := r.open(killed.hook)
+	root := r.open((&calls{from: kill.Watch()}).hook)
 	journal, err := r.run(root)
 	root.Close()
-	if !errors.Is(err, errKilled) {
-		t.Fatalf("killed at %d: %v", n, err)
+	if !errors.Is(err, errKilled) && (err != nil || kill != testenv.Point{}) {
+		t.Fatalf("killed at %s: %v", kill, err)
 	}
-	root = r.open((&calls{from: again}).hook)
-	_, err = r.recover(root, journal)
+	root = r.open((&calls{from: again.Watch()}).hook)
+	_, againErr := r.recover(root, journal)
 	root.Close()
-	ended = err == nil
 	root = r.open(nil)
 	defer root.Close()
-	left, err := r.recover(root, journal)
-	if err != nil || len(left) > 0 {
-		t.Fatalf("killed at %d (%s), recovery at %d: left %q, %v", n, killed.log[n-1], again, left, err)
+	left, recoverErr := r.recover(root, journal)
+	if recoverErr != nil || len(left) > 0 {
+		t.Fatalf("killed at %s (%v), recovery at %s (%v): left %q, %v", kill, err, again, againErr, left, recoverErr)
 	}
-	r.expect(fmt.Sprintf("killed at %d (%s), recovery at %d", n, killed.log[n-1], again), r.old)
-	return ended
+	r.expect(fmt.Sprintf("killed at %s (%v), recovery at %s (%v)", kill, err, again, againErr), r.old)
+	return againErr == nil
 }
 
 // An error of any call leaves what RollBack of the same Swap puts back.
@@ -318,27 +329,27 @@ func TestErrorAtEveryCall(t *testing.T) {
 	_, err := r.run(root)
 	must(t, err)
 	root.Close()
-	for n := 1; n <= len(base.log); n++ {
+	for _, point := range testenv.Points(base.log, 1, 1) {
 		r := newTrial(t)
 		var mu sync.Mutex
-		at := 0
-		root := r.open(func(string, string) error {
+		watch := point.Watch()
+		root := r.open(func(call, _ string) error {
 			mu.Lock()
 			defer mu.Unlock()
-			if at++; at == n {
+			if watch(call) == 0 {
 				return syscall.EIO
 			}
 			return nil
 		})
 		journal, err := r.run(root)
 		if !errors.Is(err, syscall.EIO) {
-			t.Fatalf("an error at %d (%s): %v", n, base.log[n-1], err)
+			t.Fatalf("an error at %s: %v", point, err)
 		}
-		left, err := r.recover(root, journal)
-		if err != nil || len(left) > 0 {
-			t.Fatalf("an error at %d (%s): left %q, %v", n, base.log[n-1], left, err)
+		left, recoverErr := r.recover(root, journal)
+		if recoverErr != nil || len(left) > 0 {
+			t.Fatalf("an error at %s (%v): left %q, %v", point, err, left, recoverErr)
 		}
-		r.expect(fmt.Sprintf("an error at %d (%s)", n, base.log[n-1]), r.old)
+		r.expect(fmt.Sprintf("an error at %s (%v)", point, err), r.old)
 		root.Close()
 	}
 }
