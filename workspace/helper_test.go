@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sort"
 	"strings"
@@ -94,10 +93,10 @@ func write(t testing.TB, root string, files map[string]string) {
 	}
 }
 
-// rounds returns how often to try what scans a tree: under Wine each scan takes a second.
+// rounds returns how often to try what scans a tree.
 func rounds(n int) int {
-	if runtime.GOOS == "windows" && testenv.Quick() {
-		return n / 10
+	if testenv.SlowFiles() {
+		return (n + 19) / 20
 	}
 	return n
 }
