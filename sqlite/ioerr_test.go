@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -200,7 +201,8 @@ func TestInputOutputErrors(t *testing.T) {
 	defer cancel()
 	clean := newRecorder(t, memoryDir(t))
 	operations := 0
-	clean.setFault(func(change) error { operations++; return nil })
+	var kinds []string
+	clean.setFault(func(c change) error { operations++; kinds = append(kinds, c.op.String()); return nil })
 	l := newLedger()
 	if l.faultyRun(ctx, clean, 0); len(l.errs) > 0 {
 		t.Fatal(errors.Join(l.errs...))
@@ -216,6 +218,16 @@ func TestInputOutputErrors(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	rng.Shuffle(len(plans), func(i, j int) { plans[i], plans[j] = plans[j], plans[i] })
 	plans = plans[:min(len(plans), testenv.Scale(600, 10_000))]
+	if testenv.SlowFiles() { // each kind of operation and each error, but not each with each
+		plans = nil
+		for i, p := range testenv.Points(kinds, 1, 4) {
+			at := p.Number - 1
+			if p.Kind != "" {
+				at = slices.Index(kinds, p.Kind)
+			}
+			plans = append(plans, faultPlan{at: at, sticky: i/4%2 == 1, err: []error{syscall.EIO, syscall.ENOSPC, syscall.EROFS, errShort}[i%4]})
+		}
+	}
 	for _, plan := range plans {
 		runPlan(ctx, t, plan)
 		if t.Failed() {
