@@ -48,7 +48,7 @@ RELEASE_TARGETS := linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd
 # either, which takes half of the time. Every target that compiles for tests says so, or Go
 # would compile twice.
 SELDOM := github.com/stet-dev/stet/gen github.com/aws go.opentelemetry.io google.golang.org/grpc github.com/modelcontextprotocol github.com/google github.com/prometheus github.com/yuin github.com/alecthomas go.yaml.in github.com/spf13 golang.org/x/tools github.com/segmentio golang.org/x/text golang.org/x/net
-test check full race stress lint cross test-portable test-long test-suites: export GOFLAGS := $(strip $(shell go env GOFLAGS) -gcflags=all=-dwarf=false $(foreach p,$(SELDOM),'-gcflags=$p/...=-dwarf=false -N -l'))
+test check full race stress lint cross test-portable test-windows test-long test-suites: export GOFLAGS := $(strip $(shell go env GOFLAGS) -gcflags=all=-dwarf=false $(foreach p,$(SELDOM),'-gcflags=$p/...=-dwarf=false -N -l'))
 
 # SQLite is C translated into Go. The race detector would spend most of its time there and find
 # nothing of ours, so only the Go code around it is instrumented.
@@ -125,14 +125,16 @@ test-portable:
 	$(GOTEST) -tags portable ./internal/osfile ./internal/swapdir ./workspace ./checkpoint
 
 # Runs the program and the packages that differ on Windows under Wine, which it brings; it
-# needs root.
+# needs root. Each call of a file is a conversation with Wine's server, so tests that do
+# something at every call do it at fewer.
 test-windows:
 	internal/tools/wine.sh
 	mkdir -p $(CACHE)/windows
-	GOOS=windows go build -trimpath -tags $(TAGS) -o $(CACHE)/windows/ ./cmd/stet ./cmd/stet-hook
+	GOOS=windows go build -toolexec '$(LAZYGC)' -trimpath -tags $(TAGS) -o $(CACHE)/windows/ ./cmd/stet ./cmd/stet-hook
 	STET_PROGRAM=$(CACHE)/windows/stet.exe STET_PROGRAM_WITH=$(CURDIR)/internal/tools/wine.sh STET_PROGRAM_SHELL="cmd /c" STET_PROGRAM_ROOT=Z: \
 		internal/tools/wine.sh --during go test -vet=off -count=1 -v ./internal/smoke
-	GOOS=windows internal/tools/wine.sh --during $(GOTEST) -count=1 -exec $(CURDIR)/internal/tools/wine.sh $(WINDOWS)
+	GOOS=windows go list -toolexec '$(LAZYGC)' -e -test -export -deps -f '' $(WINDOWS) >/dev/null
+	GOOS=windows STET_SLOW_FILES=1 RAPID_CHECKS=10 internal/tools/wine.sh --during $(GOTEST) -count=1 -exec $(CURDIR)/internal/tools/wine.sh $(WINDOWS)
 
 # Runs what depends on names on exFAT, where README and Readme are one; it needs root, FUSE
 # and a loop device. Both back ends are tried.
