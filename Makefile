@@ -26,9 +26,10 @@ AGENTS := claude-code codex gemini opencode copilot qwen pi
 # longest first.
 RACE := ./checkpoint/... ./sqlite/... ./postgres/... ./conversation/... ./blob/... ./agenttools/... ./kv/... ./upkeep/... ./workspace/... ./internal/swapdir/... ./kvstream/... ./cloudagent/... ./internal/lane/... ./document/... ./stream/... ./subscription/... ./server/streams/... ./thread/... ./agentrun/... ./client/... ./access/... ./transfer/... ./pack/...
 
-# Packages with code for each system, and those that are tested under Wine.
+# Packages with code for each system, and those that are tested under Wine, where those that take
+# longest begin first.
 SYSTEMS := ./fault ./foreign/internal/settings ./internal/osfile ./internal/private ./internal/room ./internal/supervise ./internal/swapdir ./sqlite ./workspace ./checkpoint ./cmd/stet-hook
-WINDOWS := ./internal/osfile ./internal/supervise ./internal/swapdir ./workspace ./checkpoint ./sqlite ./keyring ./access ./pack ./conversation
+WINDOWS := ./checkpoint ./sqlite ./workspace ./conversation ./internal/osfile ./internal/supervise ./internal/swapdir ./keyring ./access ./pack
 
 # Adapters for frameworks in Go are modules of their own, so that the library stays lean.
 ADAPTERS := adapters/eino adapters/gocloud

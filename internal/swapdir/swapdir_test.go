@@ -283,7 +283,7 @@ func TestKilledAtEveryCall(t *testing.T) {
 	}
 	want := 500
 	if testenv.SlowFiles() {
-		want = 20
+		want = 15
 		for _, again := range testenv.Points(back.log, 1, 1) {
 			points++
 			if ended := killAt(t, testenv.Point{}, again); ended {
