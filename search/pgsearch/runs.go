@@ -73,7 +73,8 @@ func decodeRun(num int64, conv, data []byte) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{num: num, conv: conv}
+	// A message has about 32 bytes or more, and all share the memory of their texts.
+	r, all := &run{num: num, conv: conv, docs: make([]doc, 0, min(runSize, len(b)/32+1))}, string(b)
 	bad := false
 	number := func() uint64 {
 		v, n := binary.Uvarint(b)
@@ -90,9 +91,9 @@ func decodeRun(num int64, conv, data []byte) (*run, error) {
 			bad, b = true, nil
 			return ""
 		}
-		s := string(b[:n])
+		at := len(all) - len(b)
 		b = b[n:]
-		return s
+		return all[at : at+int(n)]
 	}
 	for len(b) > 0 && !bad {
 		d := doc{gone: b[0] == 0}
