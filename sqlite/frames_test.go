@@ -53,7 +53,7 @@ func TestATransactionLargerThanTheCache(t *testing.T) {
 	check(t, err)
 	var refs []blob.ID
 	for i := range 3000 {
-		one := blob.New(fmt.Appendf(nil, "%d %s", i, strings.Repeat("content ", 100)))
+		one := blob.New(fmt.Appendf(nil, "%d %s", i, strings.Repeat("content ", 1000)))
 		check(t, db.Blobs().Put(t.Context(), one))
 		refs = append(refs, one.ID)
 	}

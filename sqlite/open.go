@@ -49,10 +49,11 @@ type Options struct {
 	// MaxPending limits the bytes of blobs that are not yet durable; 8 MiB by default.
 	// A Put beyond it waits.
 	MaxPending int
-	// PageCache is how many bytes of the database the writing connection holds; 16 MiB by
-	// default, which is the index of about 300,000 blobs. Ids are spread all over it, so
-	// with a smaller cache inserts into a larger store read pages from the file. Pages
-	// stay valid across transactions.
+	// PageCache is how many bytes of the database the writing connection holds; 4 MiB by
+	// default, which is the index of about 75,000 blobs. Ids are spread all over it, so that
+	// inserts into a larger store read pages from the file, which the system has in memory.
+	// A larger cache costs more than it saves: the library looks at each page of it after
+	// a transaction that has split one.
 	PageCache int
 	// Readers is the number of concurrent reading connections; 8 by default.
 	Readers int
@@ -129,7 +130,7 @@ func (db *DB) fillDefaults() {
 		o.ObjectSize = 128 << 10
 	}
 	if o.PageCache <= 0 {
-		o.PageCache = 16 << 20
+		o.PageCache = 4 << 20
 	}
 	if o.MaxPending <= 0 {
 		o.MaxPending = 8 << 20
@@ -204,6 +205,10 @@ func (db *DB) openWriter() (*conn, error) {
 	return c, nil
 }
 
+// spillSize is how many bytes of changed pages wait in memory for the end of their
+// transaction.
+const spillSize = 16 << 20
+
 func (db *DB) prepareWriter(c *conn) error {
 	if err := checkLibrary(c); err != nil {
 		return err
@@ -222,6 +227,10 @@ func (db *DB) prepareWriter(c *conn) error {
 	}
 	if _, err := c.pragma(fmt.Sprintf("cache_size = -%d", db.opts.PageCache>>10)); err != nil {
 		return sqlError("set the size of the page cache", err)
+	}
+	// A large transaction would write its pages to the log early, and again when they change.
+	if _, err := c.pragma(fmt.Sprintf("cache_spill = -%d", max(db.opts.PageCache, spillSize)>>10)); err != nil {
+		return sqlError("set the size of a transaction in memory", err)
 	}
 	if sync, err := c.pragma("synchronous"); err != nil || sync != "2" {
 		return fmt.Errorf("%w: synchronous is %q (%v)", ErrUnsupported, sync, err)
