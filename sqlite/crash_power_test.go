@@ -110,9 +110,6 @@ func TestPowerLoss(t *testing.T) {
 	t.Parallel()
 	const perPoint = 4
 	want := testenv.Sizes(1_000, 50_000, 500_000)
-	if testenv.SlowFiles() {
-		want = 100
-	}
 	var mu sync.Mutex // guards the counts
 	images, opened, points := 0, 0, 0
 	enough := func() bool {
