@@ -36,7 +36,7 @@ func groups() []*group {
 		{
 			name: "files", title: "A workspace of many files", axis: "files",
 			sizes: []int{1000, 10_000, 100_000, 1_000_000}, curves: []string{"first checkpoint", "checkpoint, 1 changed", "rewind of 1"}, prepare: files,
-			why: map[string]string{"first checkpoint": "is measured once for each size, so other work of the machine disturbs it most. It reads, hashes and stores every file. From 1,000 to 10,000 files a file became three times as dear; the cause is not known yet, so do not rely on the figures in italics.", "checkpoint, 1 changed": "looks at every file of the tree, unless a hint says which ones changed."},
+			why: map[string]string{"first checkpoint": "is measured once for each size, so other work of the machine disturbs it most. It reads, hashes and stores every file. Its processor time is linear (`BenchmarkFirst` of `checkpoint`: 86 ms for 1,000 files, 767 ms for 10,000); the figure for 10,000 files comes from a busy moment, so do not rely on those in italics.", "checkpoint, 1 changed": "looks at every file of the tree, unless a hint says which ones changed."},
 		},
 		{
 			name: "followers", title: "An append to an agent, by its followers", axis: "followers",
