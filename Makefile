@@ -85,8 +85,8 @@ run: build
 
 # Setup mostly waits for downloads, so packages and tests are compiled beside it. The S3 server
 # comes after that: half of the packages that it is compiled from are ours too. The last line
-# names what this machine could not run. Properties are tried ten times here, 25 times under
-# the race detector, elsewhere a hundred times.
+# names what this machine could not run. Properties are tried ten times here and under the
+# race detector, elsewhere a hundred times.
 test:
 	@$(SETUP) $(filter-out versitygw,$(PARTS)) & $(COMPILE); $(LAZYGC) $(SETUP) versitygw && wait $$!
 	@$(TIDY); code=0; RAPID_CHECKS=10 $(GOTEST) $(MANY) $(LONGEST) ./... || code=$$?; $(SETUP) --left-out $(PARTS); exit $$code
@@ -102,7 +102,7 @@ full:
 
 race:
 	$(SETUP) $(PARTS) $(MORE) compiler
-	if $(SETUP) --has compiler; then STET_FULL=1 RAPID_CHECKS=25 CGO_ENABLED=1 $(GOTEST) -race $(MANY) $(RACE); fi
+	if $(SETUP) --has compiler; then STET_FULL=1 RAPID_CHECKS=10 CGO_ENABLED=1 $(GOTEST) -race $(MANY) $(RACE); fi
 
 # Repeats every package's tests under the race detector and under load; a second call resumes an
 # interrupted one. For less: make stress ROUNDS=3 STRESS=./sqlite/...
