@@ -26,9 +26,7 @@ AGENTS := claude-code codex gemini opencode copilot qwen pi
 # longest first.
 RACE := ./checkpoint/... ./sqlite/... ./postgres/... ./conversation/... ./blob/... ./agenttools/... ./kv/... ./upkeep/... ./workspace/... ./internal/swapdir/... ./kvstream/... ./cloudagent/... ./internal/lane/... ./document/... ./stream/... ./subscription/... ./server/streams/... ./thread/... ./agentrun/... ./client/... ./access/... ./transfer/... ./pack/...
 
-# Packages with code for each system, and those that are tested under Wine, where those that take
-# longest begin first.
-SYSTEMS := ./fault ./foreign/internal/settings ./internal/osfile ./internal/private ./internal/room ./internal/supervise ./internal/swapdir ./sqlite ./workspace ./checkpoint ./cmd/stet-hook
+# Packages that are tested under Wine, those that take longest first.
 WINDOWS := ./checkpoint ./sqlite ./workspace ./conversation ./internal/osfile ./internal/supervise ./internal/swapdir ./keyring ./access ./pack
 
 # Adapters for frameworks in Go are modules of their own, so that the library stays lean.
@@ -41,8 +39,11 @@ LAZYGC := env GOGC=off GOMEMLIMIT=1GiB
 # every method of the program: 13 MB.
 TAGS := grpcnotrace
 
-# The systems and processors that releases are made for.
+# The systems and processors that releases are made for, and how make cross checks them: the
+# tests compile everything for Linux on amd64, where make lint vets it.
 RELEASE_TARGETS := linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64,freebsd/amd64,freebsd/arm64
+VET   := darwin/arm64,windows/amd64,freebsd/amd64
+TYPES := linux/arm64,darwin/amd64,windows/arm64,freebsd/arm64
 
 # Tests need no data for debuggers, and compiling without it takes three quarters of the time.
 # What is large, written by others or generated, and seldom runs is not optimized for tests
@@ -51,9 +52,11 @@ RELEASE_TARGETS := linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd
 SELDOM := github.com/stet-dev/stet/gen github.com/aws go.opentelemetry.io google.golang.org/grpc github.com/modelcontextprotocol github.com/google github.com/prometheus github.com/yuin github.com/alecthomas go.yaml.in github.com/spf13 golang.org/x/tools github.com/segmentio golang.org/x/text golang.org/x/net
 test check full race stress lint cross test-portable test-windows test-long test-suites: export GOFLAGS := $(strip $(shell go env GOFLAGS) -gcflags=all=-dwarf=false $(foreach p,$(SELDOM),'-gcflags=$p/...=-dwarf=false -N -l'))
 
-# SQLite is C translated into Go. The race detector would spend most of its time there and find
-# nothing of ours, so only the Go code around it is instrumented.
-race stress: export GOFLAGS += '-gcflags=github.com/ncruces/go-sqlite3-wasm/...=-dwarf=false -race=false'
+# Code that only computes: SQLite, which is C translated into Go, parsers and compressors. The
+# race detector would spend most of its time there and find nothing of ours, so only the Go
+# code around it is instrumented.
+COMPUTES := github.com/ncruces/go-sqlite3-wasm/... github.com/klauspost/compress/... github.com/dlclark/regexp2/... github.com/alecthomas/chroma/... github.com/yuin/goldmark/... encoding/json compress/flate
+race stress: export GOFLAGS += $(foreach p,$(COMPUTES),'-gcflags=$p=-dwarf=false -race=false')
 
 # The race detector and the portable code are tested on the disk.
 test full stress: export TMPDIR = $(shell internal/tools/memory.sh)
@@ -112,12 +115,10 @@ stress:
 	$(SETUP) $(PARTS) compiler
 	$(TIDY); RAPID_CHECKS=5 CGO_ENABLED=1 go run ./internal/tools/stress -rounds $(ROUNDS) $(STRESS)
 
-# Checks that everything, tests included, compiles for all systems and processors, and
-# compiles and vets what talks to the system there. make release makes the program for all.
+# Checks that everything, tests included, compiles for all systems and processors, and vets
+# it for one processor of each system. make release makes the programs.
 cross:
-	go run ./internal/tools/othersystems -targets $(RELEASE_TARGETS) ./...
-	for target in darwin/arm64 windows/amd64 freebsd/amd64; do \
-		$(LAZYGC) GOOS=$${target%/*} GOARCH=$${target#*/} go vet $(SYSTEMS) || exit 1; done
+	GOGC=300 go run ./internal/tools/othersystems -types $(TYPES) -vet $(VET) ./...
 
 # Rewinds with the code that Windows has, which the tag portable brings to this system: kills
 # and faults included.

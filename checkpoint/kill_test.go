@@ -119,6 +119,7 @@ func killChild(t *testing.T, dir string, targets []string, after time.Duration) 
 	for lines.Scan() { // it should not have come to an end by itself
 		t.Errorf("the process says %q", lines.Text())
 	}
+	must(t, lines.Err())
 	// On Windows a process that is killed has an exit code.
 	if err := cmd.Wait(); err == nil || cmd.ProcessState.Exited() && runtime.GOOS != "windows" {
 		t.Fatalf("the process ended by itself: %v", err)

@@ -116,6 +116,9 @@ func killAfter(t *testing.T, dir string, n int) cloudagent.Offset {
 			}
 		}
 	}
+	if err := lines.Err(); err != nil {
+		t.Error(err)
+	}
 	_, _ = io.Copy(io.Discard, out)
 	if err := cmd.Wait(); err == nil {
 		t.Fatal("the writer ended by itself")

@@ -131,6 +131,9 @@ func killAfter(t *testing.T, dir string, n int) uint64 {
 			}
 		}
 	}
+	if err := lines.Err(); err != nil {
+		t.Error(err)
+	}
 	_, _ = io.Copy(io.Discard, out)
 	var exit *exec.ExitError
 	if err := cmd.Wait(); !errors.As(err, &exit) {

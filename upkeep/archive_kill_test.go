@@ -102,6 +102,7 @@ func runArchiver(t *testing.T, dir string, acked *[4]uint64) {
 			cmd.Process.Kill()
 		}
 	}
+	must(t, lines.Err())
 	if err := cmd.Wait(); err == nil || cmd.ProcessState.Exited() {
 		t.Errorf("it was not killed: %v", err)
 	}

@@ -143,5 +143,8 @@ func runKilled(t *testing.T, dir string, alive map[string]bool) {
 			}
 		}
 	}
+	if err := lines.Err(); err != nil {
+		t.Error(err)
+	}
 	cmd.Wait()
 }

@@ -44,6 +44,9 @@ func (l *laptop) followUntil(events int, args ...string) {
 	lines := bufio.NewScanner(out)
 	for n := 0; n < events && lines.Scan(); n++ {
 	}
+	if err := lines.Err(); err != nil {
+		l.t.Error(err)
+	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait() // says that it was killed
 }

@@ -47,15 +47,15 @@ func TestErrorsOfOneSystem(t *testing.T) {
 		},
 	} {
 		dir := module(t, c.files)
-		if n, err := check(dir, "darwin", "arm64", []string{"./..."}); err != nil || n == 0 {
+		if n, err := check(dir, "darwin", "arm64", true, []string{"./..."}); err != nil || n == 0 {
 			t.Errorf("%s: %d packages for macOS: %v", name, n, err)
 		}
-		_, err := check(dir, "windows", "amd64", []string{"./..."})
+		_, err := check(dir, "windows", "amd64", true, []string{"./..."})
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v for Windows, want %q", name, err, c.want)
 		}
 	}
-	if _, err := check(t.TempDir(), "windows", "amd64", []string{"./..."}); err == nil {
+	if _, err := check(t.TempDir(), "windows", "amd64", false, []string{"./..."}); err == nil {
 		t.Error("a directory without a module passed")
 	}
 }
