@@ -102,7 +102,11 @@ func TestNothingFindsMethodsByName(t *testing.T) {
 	for _, p := range []struct {
 		pkg   string
 		limit int64
-	}{{"./cmd/stet", 53_500_000}, {"./examples/embedded", 16_000_000}} { // somewhat more than they have
+	}{
+		// Somewhat more than they have. What seldom runs is not optimized for tests, so the
+		// program is 3 MB larger than a released one, which make test-release measures.
+		{"./cmd/stet", 56_800_000}, {"./examples/embedded", 16_000_000},
+	} {
 		t.Run(p.pkg, func(t *testing.T) {
 			size, ways := linked(t, p.pkg)
 			for _, way := range ways {
@@ -127,13 +131,13 @@ func TestNothingFindsMethodsByName(t *testing.T) {
 	})
 }
 
-// linked links a program, as releases are linked, and returns its size and how it comes to
-// functions that find methods by name. It keeps the paths of sources, which take 0.2 MB:
-// without them everything would be compiled again.
+// linked links a program from what was compiled for tests, and returns its size and how it
+// comes to functions that find methods by name. Compiling all of it as releases are compiled
+// would take more than a minute of two cores.
 func linked(t *testing.T, pkg string) (size int64, ways []string) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "program")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-tags", buildTags, "-gcflags", "all=-dwarf=false", "-ldflags", "-s -w -dumpdep", "-o", program, pkg)
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-tags", buildTags, "-ldflags", "-s -w -dumpdep", "-o", program, pkg)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -136,7 +136,16 @@ func (i *installation) try(t *testing.T, program, home string, attributes *sysca
 func (i *installation) archive(t *testing.T) {
 	root := t.TempDir()
 	command(t, root, "tar", "-xzf", i.path(t, "linux_"+runtime.GOARCH+".tar.gz"))
-	i.tryIn(t, root, "/stet_"+i.release.number()+"/stet", 65534)
+	program := "/stet_" + i.release.number() + "/stet"
+	i.tryIn(t, root, program, 65534)
+	info, err := os.Stat(root + program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const limit = 53_500_000 // somewhat more than it has
+	if info.Size() > limit {
+		t.Errorf("stet has %d bytes, which is more than %d; see 'go tool nm -size -sort size'", info.Size(), limit)
+	}
 }
 
 func (i *installation) script(t *testing.T) {
