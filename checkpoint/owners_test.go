@@ -478,7 +478,7 @@ func (m *ownership) step() {
 // whatever overlaps, dies, hides its writes or changes the rules.
 func TestRewindKnowsWhoseChangeItIs(t *testing.T) {
 	const steps = 100
-	for seed := range uint64(testenv.Sizes(20, 400, 5000)) {
+	for seed := range uint64(testenv.Sizes(20, 200, 5000)) {
 		m := newOwnership(t, seed)
 		m.logf("seed %d", seed)
 		for range steps {

@@ -109,7 +109,7 @@ func damages(rng *rand.Rand, n int) []damage {
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
 	const perPoint = 4
-	want := testenv.Sizes(1_000, 50_000, 500_000)
+	want := testenv.Sizes(1_000, 25_000, 500_000)
 	var mu sync.Mutex // guards the counts
 	images, opened, points := 0, 0, 0
 	enough := func() bool {

@@ -174,7 +174,7 @@ func (p *process) kill() error {
 
 func TestKill(t *testing.T) {
 	t.Parallel() // it mostly waits
-	loops, wantAcks := testenv.Scale(200, 5_000), testenv.Scale(5_000, 125_000)
+	loops, wantAcks := testenv.Scale(100, 5_000), testenv.Scale(2_500, 125_000)
 	rng := rand.New(rand.NewPCG(9, 9))
 	dir := t.TempDir()
 	acks, acked, loop := 0, [2]int{}, 0
