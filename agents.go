@@ -14,8 +14,9 @@ func (db *DB) Agents() *cloudagent.Store {
 	return db.agents
 }
 
-// Documents returns what programs keep in the store under names of their own.
+// Documents returns the documents that programs keep in the store under names of their
+// choice.
 func (db *DB) Documents() *document.Store { return document.Open(db.blobs, db.rows, nil) }
 
-// Threads returns the states of graphs that frameworks keep in the store.
+// Threads returns the graph states that agent frameworks keep in the store.
 func (db *DB) Threads() *thread.Store { return thread.New(db.blobs, db.rows, nil) }

@@ -27,7 +27,7 @@ func (db *DB) Checkpoints() *checkpoint.Service {
 }
 
 // CheckpointOptions returns the options that connect checkpoints with the rest of the
-// store, for callers that add their own.
+// store, for callers that add options of their own.
 func (db *DB) CheckpointOptions() checkpoint.Options {
 	opts := checkpoint.Options{Conversations: checkpoint.Of(db.conversations)}
 	if db.engine != nil {
@@ -60,8 +60,9 @@ func (s indexSeal) Key(id [8]byte, salt []byte) ([]byte, error) {
 	return key.Derive(salt, "stet workspace index v1", 32)
 }
 
-// dropIndexes removes the stat indexes for which due returns true, and returns how
-// many. They are rebuilt on demand. It also removes all that is recalled, whatever seals it.
+// dropIndexes removes the stat indexes for which due returns true, and returns their number.
+// They are rebuilt on demand. It also drops everything in the recall directory, whatever key
+// seals it.
 func (db *DB) dropIndexes(due func(workspace.IndexFile) bool) (n int, err error) {
 	dir := filepath.Join(db.engine.Dir(), IndexName)
 	if err := recall.New(filepath.Join(dir, recall.Name), nil).Drop(); err != nil {

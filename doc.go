@@ -15,9 +15,9 @@
 //	// The agent works.
 //	_, err = space.Rewind(ctx, checkpoint.RewindRequest{To: before.Record.ID}, "")
 //
-// The package promises that the layers of a stack are in the one order that is safe:
-// ids are verified above everything that changes bytes, and nothing below the
-// encrypting layer is readable. The services (packages conversation, checkpoint,
-// cloudagent and search) define the data, and package upkeep maintains the store; DB
-// exposes its methods. The example is a complete program.
+// The package guarantees that the layers of a stack are in the only safe order: ids are
+// verified above everything that changes bytes, and nothing below the encrypting layer is
+// readable. The services (packages conversation, checkpoint, cloudagent and search)
+// define the data, and package upkeep maintains the store; DB exposes its methods. The
+// example is a complete program.
 package stet

@@ -18,11 +18,11 @@ import (
 )
 
 var (
-	// ErrNoKeyring says that a store is encrypted, or that a key was given for it, and
-	// that its keyring is missing. Nothing was written.
+	// ErrNoKeyring says that a store is encrypted, or was opened with a key, but its
+	// keyring is missing. Nothing was written.
 	ErrNoKeyring = sealed.ErrNoKeyring
-	// ErrNotEncrypted says that a store has a keyring, or was given a key, and is not
-	// encrypted. Nothing was written.
+	// ErrNotEncrypted says that a store has a keyring, or was opened with a key, but is
+	// not encrypted. Nothing was written.
 	ErrNotEncrypted = sealed.ErrNotEncrypted
 )
 

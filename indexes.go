@@ -10,10 +10,11 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// UpdateIndexes brings up to date what makes lists and searches fast: the lists of
-// conversations by workspace and agent, and the index of words, if it is a file. It can
-// be ended at any time and continued, beside writers and other processes. progress, if
-// set, is called with the number of conversations that were listed.
+// UpdateIndexes updates the indexes that make lists and searches fast: the lists of
+// conversations by workspace and agent, and the word index if it is a file. It can be
+// interrupted at any time and continued later, and may run while other callers and
+// processes write. progress, if set, is called with the number of conversations listed so
+// far.
 func (db *DB) UpdateIndexes(ctx context.Context, progress func(done int)) error {
 	err := db.conversations.FileAll(ctx, progress)
 	if err != nil || !db.wordsInFile() {
@@ -22,7 +23,7 @@ func (db *DB) UpdateIndexes(ctx context.Context, progress func(done int)) error 
 	return db.updateWords(ctx)
 }
 
-// wordsInFile reports whether the index of words is a file of this store.
+// wordsInFile reports whether the word index is a file of this store.
 func (db *DB) wordsInFile() bool {
 	return db.engine != nil && !db.engine.ReadOnly() && db.ring == nil && db.openSearch == nil
 }
@@ -38,8 +39,8 @@ func (db *DB) updateWords(ctx context.Context) error {
 	return err
 }
 
-// manyChanges is how many changed conversations are worth a process that updates the
-// index of words. A search does fewer itself.
+// manyChanges is the number of changed conversations from which it pays to start a
+// process that updates the word index. A search updates fewer by itself.
 const manyChanges = 400
 
 // IndexesWait reports whether UpdateIndexes has much to do.
@@ -64,9 +65,9 @@ func (db *DB) IndexesWait(ctx context.Context) (bool, error) {
 // savesTogether is how long KeepIndexes waits after a change for more of them.
 const savesTogether = 500 * time.Millisecond
 
-// KeepIndexes updates the indexes now, and the index of words whenever a conversation
-// changes, until ctx is done. It is for processes that stay, such as a server: a search
-// then has nothing to update. It returns the error of an update that failed.
+// KeepIndexes updates the indexes now, and the word index whenever a conversation
+// changes, until ctx is done. It is for long-running processes such as a server: searches
+// then find the index up to date. It returns the error of an update that failed.
 func (db *DB) KeepIndexes(ctx context.Context) error {
 	if !db.wordsInFile() {
 		if db.engine == nil || db.engine.ReadOnly() {
@@ -95,7 +96,7 @@ func (db *DB) KeepIndexes(ctx context.Context) error {
 	}
 }
 
-// ended drops the error of work that was ended.
+// ended drops the error of work whose context has ended.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil

@@ -15,9 +15,9 @@ import (
 // ErrKeyInUse says that something is still sealed with a key that was to be removed.
 var ErrKeyInUse = fault.Named(fault.Conflict, "key-in-use", "a retired key is still in use")
 
-// Reencrypt encrypts with the active key what is sealed with a retired one. It may be
-// interrupted and called again. progress, if set, is called for every page. What is in
-// packs cannot be changed there: archived conversations are brought back.
+// Reencrypt encrypts with the active key everything that is sealed with a retired one. It
+// may be interrupted and called again. progress, if set, is called for every page. Data
+// in packs cannot be changed in place, so archived conversations are brought back.
 func (db *DB) Reencrypt(ctx context.Context, progress func()) error {
 	if err := db.upkeep.Reencrypt(ctx, progress); err != nil || db.engine == nil {
 		return err

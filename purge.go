@@ -11,8 +11,9 @@ import (
 	"github.com/stet-dev/stet/search"
 )
 
-// Purger returns what removes content from the store everywhere. It fails with
-// ErrNoInventory where blobs cannot be listed, as over the wire: purge where the store is.
+// Purger returns the service that removes content from the whole store. It fails with
+// ErrNoInventory if blobs cannot be listed, as over the wire: purge on the machine that
+// has the store.
 func (db *DB) Purger() (*purge.Service, error) {
 	if db.inventory == nil {
 		return nil, ErrNoInventory
@@ -27,7 +28,7 @@ func (db *DB) Purger() (*purge.Service, error) {
 	return purge.New(stores), nil
 }
 
-// reindex removes from the file of the search index what the store no longer has.
+// reindex removes content that the store no longer has from the search index file.
 func (db *DB) reindex(ctx context.Context) error {
 	path := filepath.Join(db.engine.Dir(), SearchName)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || db.ring != nil {

@@ -17,13 +17,13 @@ import (
 type Remote struct {
 	// Name identifies the remote; see mirror.Remote.
 	Name string
-	// Blobs takes the copies. It gets whole contents under their SHA-256, which a server
+	// Blobs stores the copies. It gets whole contents under their SHA-256, which a server
 	// verifies.
 	Blobs blob.Store
 	// Opaque means that Blobs takes any bytes under any name, as a bucket does. It then
 	// gets them compressed and, if the store is encrypted, sealed with the store's keys.
 	Opaque bool
-	// Keep and Ready are those of mirror.Remote.
+	// Keep and Ready are the fields of the same name in mirror.Remote.
 	Keep  func(ctx context.Context, origin string, ids []blob.ID) (missing []blob.ID, err error)
 	Ready func(ctx context.Context) error
 	// Remove, if set, removes copies by the names that Blobs knows.
@@ -32,12 +32,12 @@ type Remote struct {
 	Close func() error
 }
 
-// remoteRetries is how often a call to the remote is repeated. What still fails waits
-// for the next attempt to send.
+// remoteRetries is how often a call to the remote is repeated. A call that still fails is
+// left to the next attempt to send.
 const remoteRetries = 2
 
-// mayPass reports whether a failure of the remote may end by itself soon. A token that
-// is refused stays refused.
+// mayPass reports whether a failure of the remote may soon go away by itself. A rejected
+// token stays rejected.
 func mayPass(err error) bool {
 	switch fault.Of(err) {
 	case fault.Unknown, fault.Busy, fault.Unreachable:
@@ -46,8 +46,8 @@ func mayPass(err error) bool {
 	return false
 }
 
-// buildMirror puts a remote behind the local blobs; nil without one. Like the local
-// layers, those of a bucket compress before they seal.
+// buildMirror puts a remote behind the local blobs, or returns nil without one. Like the
+// local layers, those of a bucket compress before they seal.
 func buildMirror(local blob.Store, arrivals blob.Arrivals, crypt *encrypted.Store, ring *keyring.Ring, opts *Options) *mirror.Store {
 	r := opts.Remote
 	if r == nil {
@@ -89,8 +89,8 @@ func (r *Remote) removing(name func(blob.ID) blob.ID) func(context.Context, []bl
 // Mirror returns the copies of the store at its remote, or nil without one.
 func (db *DB) Mirror() *mirror.Store { return db.mirror }
 
-// KeepFor holds blobs against the collector in the name of another store, and returns
-// those that are missing here; see mirror.Keep.
+// KeepFor protects blobs from the collector on behalf of another store, and returns those
+// that are missing here; see mirror.Keep.
 func (db *DB) KeepFor(ctx context.Context, origin string, ids []blob.ID) (missing []blob.ID, err error) {
 	return mirror.Keep(ctx, db.rows, origin, ids)
 }

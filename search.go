@@ -10,10 +10,10 @@ import (
 // SearchName is the name of the search index in the directory of a store.
 const SearchName = "search.db"
 
-// Search returns the index of the store's words. It is opened at the first call and
-// closed with the store; Update brings it up to date. The index of an encrypted or
-// remote store is in memory, because a file would show what the store hides, or be on
-// the wrong machine.
+// Search returns the word index of the store. It is opened at the first call and closed
+// with the store; Update brings it up to date. The index of an encrypted or remote store
+// is in memory, because a file would reveal what the store hides, or be on the wrong
+// machine.
 func (db *DB) Search(ctx context.Context) (search.Searcher, error) {
 	db.searchMu.Lock()
 	defer db.searchMu.Unlock()

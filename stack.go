@@ -37,8 +37,7 @@ type Backend struct {
 	// Arrivals finds blobs that were stored uncompressed; without it and Rewriter,
 	// blobs are compressed when they are put.
 	Arrivals blob.Arrivals
-	// Objects is the bucket for idle conversations (see DB.Archive); nil if there is
-	// none.
+	// Objects is the bucket for idle conversations (see DB.Archive); nil without one.
 	Objects blob.Objects
 	// Unfinished, if set, removes leftovers of killed writers from Objects: see
 	// pack.Driver.
@@ -84,7 +83,7 @@ type stack struct {
 //	Checked     verifies ids, above everything that changes bytes; repairs damage
 //	compressed  before encryption, since ciphertext does not compress
 //	encrypted   below it nothing is readable
-//	packs       moves what is idle as it is stored, so that it stays unreadable
+//	packs       moves idle content in its stored form, so it stays unreadable
 //
 // It also gives each layer the optional interfaces of the one below. Layers do not
 // look them up themselves: every layer in between would have to forward them, and a

@@ -51,8 +51,8 @@ type Options struct {
 	// LegacySnapshots gives snapshots of cloud agents without a format the legacy one
 	// instead of v1 (cloud_agent_enable_blob_storage_format_v1 = false).
 	LegacySnapshots bool
-	// Checkpoints, if set, changes the options of the checkpoints of the store, for
-	// everything that uses them, a server too.
+	// Checkpoints, if set, changes the checkpoint options of the store for everything
+	// that uses them, including a server.
 	Checkpoints func(*checkpoint.Options)
 	// CompactManually leaves recently stored content uncompressed until DB.Compact is
 	// called. By default an open store compresses it when it is idle.
@@ -62,7 +62,7 @@ type Options struct {
 	Collect func(context.Context, *upkeep.CollectOptions) (upkeep.CollectResult, error)
 	// Lister lists the blobs of NewRemote; nil if not supported.
 	Lister blob.Lister
-	// Remote, if set, gets a copy of every blob, and is asked for blobs that the store
+	// Remote, if set, gets a copy of every blob and supplies blobs that the store has
 	// lost. It needs a backend with Arrivals. See DB.Mirror.
 	Remote *Remote
 	// Search opens an external index, for example in a database that nodes share. An
@@ -138,7 +138,7 @@ func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
 	return db, nil
 }
 
-// withScratch allows comparing a workspace with a read-only store.
+// withScratch makes it possible to compare a workspace with a read-only store.
 func withScratch(opts *sqlite.Options) *sqlite.Options {
 	var out sqlite.Options
 	if opts != nil {

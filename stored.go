@@ -35,8 +35,8 @@ func (db *DB) Stored() *StoredBlobs {
 	return s
 }
 
-// sealedWith is the same for two stores only if both have the same keys. The name of
-// a well-known content represents the name key and the tenant.
+// sealedWith returns a value that two stores share only if both have the same keys. The
+// name of a well-known content stands for the name key and the tenant.
 func (db *DB) sealedWith() (string, map[keyring.KeyID]bool) {
 	var sealing strings.Builder
 	known := db.crypt.Name(blob.Sum(nil))

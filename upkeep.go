@@ -45,7 +45,7 @@ func (db *DB) Quarantine(ctx context.Context) ([]string, error) { return db.upke
 // Quarantined lists the rows that were set aside, by their original keys.
 func (db *DB) Quarantined(ctx context.Context) ([]string, error) { return db.upkeep.Quarantined(ctx) }
 
-// RestoreQuarantine puts rows back that were set aside, and returns their keys.
+// RestoreQuarantine puts back the rows that were set aside, and returns their keys.
 func (db *DB) RestoreQuarantine(ctx context.Context) ([]string, error) {
 	return db.upkeep.RestoreQuarantine(ctx)
 }
@@ -57,7 +57,7 @@ func (db *DB) Compact(ctx context.Context, progress func(done int)) error {
 	return db.compactor.Compact(ctx, progress)
 }
 
-// Uncompacted returns how many bytes this process stored that are not compressed yet.
+// Uncompacted returns how many bytes this process has stored that are not compressed yet.
 func (db *DB) Uncompacted() int64 { return db.compactor.Waiting() }
 
 // Backlog estimates how many bytes Compact has not examined, from all processes. It
@@ -77,7 +77,7 @@ func (db *DB) CheckArchive(ctx context.Context, id string) error {
 	return db.upkeep.CheckArchive(ctx, id)
 }
 
-// ArchiveIdle archives all conversations that were not changed for some time.
+// ArchiveIdle archives all conversations that have not changed for some time.
 func (db *DB) ArchiveIdle(ctx context.Context, opts *upkeep.ArchiveOptions) (upkeep.ArchiveResult, error) {
 	return db.upkeep.ArchiveIdle(ctx, opts)
 }
@@ -90,7 +90,8 @@ func (db *DB) Archived(ctx context.Context) iter.Seq2[pack.Info, error] {
 // Unarchive brings a conversation back into the store.
 func (db *DB) Unarchive(ctx context.Context, id string) error { return db.upkeep.Unarchive(ctx, id) }
 
-// UnarchiveAll brings everything back, for callers that copy or rewrite whole stores.
+// UnarchiveAll brings all conversations back, for callers that copy or rewrite whole
+// stores.
 func (db *DB) UnarchiveAll(ctx context.Context) error { return db.upkeep.UnarchiveAll(ctx) }
 
 // SweepPacks removes objects of the bucket that no archived conversation names and

@@ -16,7 +16,7 @@ import (
 	"github.com/stet-dev/stet/usage"
 )
 
-// Usage returns what measures the store.
+// Usage returns the service that measures the store.
 func (db *DB) Usage() *usage.Store {
 	s := &usage.Store{
 		Blobs: db.blobs, Lister: db.lister, Names: db.conversations, Archived: db.inPacks,
@@ -48,7 +48,7 @@ func (db *DB) Stats(ctx context.Context) (sqlite.Stats, error) {
 	return db.stats(ctx, keyspace.Family)
 }
 
-// inPacks gives the archived conversations, for usage.
+// inPacks yields the archived conversations, for usage.
 func (db *DB) inPacks(ctx context.Context) iter.Seq2[usage.Archived, error] {
 	return func(yield func(usage.Archived, error) bool) {
 		for info, err := range db.Archived(ctx) {

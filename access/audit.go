@@ -16,8 +16,8 @@ import (
 const AuditName = "audit.jsonl"
 
 // Record is one line of the audit log. A call has two lines: one before it runs, so
-// that nothing happens unrecorded, and one with its result. An entry without a
-// result, such as a refused call, has one line.
+// that no call goes unrecorded, and one with its result. An entry without a result,
+// such as a refused call, has one line.
 type Record struct {
 	Schema string    `json:"schema"` // stet.audit.v1
 	Time   time.Time `json:"time"`

@@ -40,7 +40,7 @@ func (a *Audit) append(r Record) (err error) {
 	return a.rotate() // not before it is closed: Windows renames no open file
 }
 
-// appendTo adds a line to the open file, and reports whether that is full then.
+// appendTo adds a line to the open file, and reports whether the file is then full.
 func (a *Audit) appendTo(f *os.File, r Record) (full bool, err error) {
 	last, torn, err := lastLine(f)
 	if err != nil {

@@ -9,8 +9,8 @@
 //
 // A token is shown once and never stored: the file holds only hashes, errors and log
 // lines only ids. Checking a token takes the same steps whether or not its id is
-// known. Where tenants' data is, and which calls need which scope, is left to package
-// server.
+// known. Package server decides where tenants' data is and which calls need which
+// scope.
 package access
 
 import (
@@ -69,7 +69,7 @@ var (
 	// ErrDenied says that a token is unknown, revoked, expired or malformed. It does
 	// not say which, so that callers without a token learn nothing.
 	ErrDenied = fault.New(fault.Denied, "the token is not valid")
-	// ErrInvalid says that something that was asked for makes no sense.
+	// ErrInvalid says that an argument is invalid.
 	ErrInvalid = fault.New(fault.Invalid, "invalid")
 	// ErrNotFound says that there is no token with that id.
 	ErrNotFound = fault.New(fault.NotFound, "token not found")

@@ -32,8 +32,8 @@ var ErrExhausted = fault.Named(fault.Exhausted, "limit-reached", "limit reached"
 type LimitError struct {
 	// Limit is bytes, requests or streams.
 	Limit string
-	// After is the wait before a retry may work; zero if that does not depend on
-	// time.
+	// After is how long to wait before a retry may succeed; zero if that does not depend
+	// on time.
 	After time.Duration
 	text  string
 }

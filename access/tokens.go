@@ -25,7 +25,8 @@ import (
 	"github.com/stet-dev/stet/internal/private"
 )
 
-// errNotTokens says that a file has another content. The caller's arguments are right.
+// errNotTokens says that a file holds something other than tokens. The caller's
+// arguments are right.
 var errNotTokens = fault.New(fault.Unsupported, "not a file of tokens")
 
 // TokensName is the usual name of the file of tokens, in the directory of a store.
@@ -184,9 +185,9 @@ func (t *Tokens) Verify(token string) (Principal, error) {
 	return Principal{Token: e.ID, Tenant: e.Tenant, Scope: e.Scope}, nil
 }
 
-// Sign returns a code over a message that only this and other servers with the same
-// tokens can make, and the principal of the token that it is made for. It fails with ErrDenied when
-// the token is revoked or has expired, so that what was signed ends with it.
+// Sign returns a code over a message that only this and other servers with the same tokens can
+// make, and the principal of the token that it is made for. It fails with ErrDenied if the token is
+// revoked or has expired, so what was signed becomes invalid with it.
 func (t *Tokens) Sign(id string, message []byte) (Principal, []byte, error) {
 	known, err := t.current()
 	if err != nil {

@@ -30,7 +30,8 @@ func (s *session) run(ctx context.Context) error {
 	return nil
 }
 
-// prefetched stores the blobs of the request, so that they need not be requested.
+// prefetched stores the blobs that came with the request, so that they need not be
+// fetched.
 func (s *session) prefetched(ctx context.Context) error {
 	for _, b := range s.request.GetPreFetchedBlobs() {
 		id, err := blob.IDFromBytes(b.GetId())
@@ -135,8 +136,8 @@ func (w *worker) userMessage(ctx context.Context, a *agentv1.UserMessageAction) 
 	return w.message(ctx, a.GetUserMessage())
 }
 
-// message begins a turn and drives it. If the message already began the last turn, a
-// client that could not know has sent it again; the turn goes on.
+// message begins a turn and drives it. If the message already began the last turn,
+// the client has sent it again without knowing that; the turn continues.
 func (w *worker) message(ctx context.Context, msg *agentv1.UserMessage) error {
 	if msg == nil {
 		return protocol("the action has no message")
@@ -166,7 +167,7 @@ func (w *worker) message(ctx context.Context, msg *agentv1.UserMessage) error {
 	return w.drive(ctx)
 }
 
-// checkMessage refuses a message that does not fit into one blob of the stream, as a
+// checkMessage rejects a message that does not fit into one blob of the stream, as a
 // message or as a part of the prompt.
 func (w *worker) checkMessage(msg *agentv1.UserMessage) error {
 	size := proto.Size(msg)
@@ -225,7 +226,7 @@ func (w *worker) executePlan(ctx context.Context, a *agentv1.ExecutePlanAction) 
 	return w.simulated(ctx, a.GetKickoffMessageId(), "Carry out the plan.", agentv1.SimulatedMsgReason_SIMULATED_MSG_REASON_PLAN_EXECUTION)
 }
 
-// answered adds the answer to a question to the last turn, which goes on.
+// answered adds the answer to a question to the last turn, which continues.
 func (w *worker) answered(ctx context.Context, a *agentv1.AsyncAskQuestionCompletionAction) error {
 	call := &agentv1.ToolCall{
 		ToolCallId: proto.String(a.GetOriginalToolCallId()),
@@ -258,7 +259,7 @@ func (w *worker) tasksCompleted(ctx context.Context, a *agentv1.BackgroundTaskCo
 	return w.simulated(ctx, "", text.String(), agentv1.SimulatedMsgReason_SIMULATED_MSG_REASON_BACKGROUND_TASK_COMPLETION)
 }
 
-// summarize only asks the agent for a summary.
+// summarize requests only a summary from the agent.
 func (w *worker) summarize(ctx context.Context) error {
 	if err := w.update(&agentv1.InteractionUpdate{Message: &agentv1.InteractionUpdate_SummaryStarted{SummaryStarted: &agentv1.SummaryStartedUpdate{}}}); err != nil {
 		return err

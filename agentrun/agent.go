@@ -9,7 +9,7 @@ import (
 
 // Agent decides what an agent does next.
 //
-// The turn holds everything it needs: an interrupted run goes on from the latest
+// The turn holds everything it needs: an interrupted run continues from the latest
 // checkpoint, perhaps on another machine, so an agent must not rely on memory. Saved
 // decisions are not requested again.
 type Agent interface {
@@ -34,8 +34,8 @@ type Spawner interface {
 type Turn struct {
 	// Conversation is the conversation's id, as the client gave it.
 	Conversation string
-	// Action is the action that opened the stream, or a later one of the client. It
-	// is a ResumeAction if a turn goes on.
+	// Action is the action that opened the stream, or a later one of the client. It is a
+	// ResumeAction if a turn continues.
 	Action *agentv1.ConversationAction
 	// Request is the first frame of the stream, with model, tools and the like.
 	Request *agentv1.AgentRunRequest
@@ -73,8 +73,8 @@ type CallStep struct {
 	Calls []*agentv1.ToolCall
 }
 
-// SummaryStep replaces the messages of the prompt by a summary. The replaced messages
-// are archived.
+// SummaryStep replaces the messages of the prompt with a summary. The replaced
+// messages are archived.
 type SummaryStep struct{ Text string }
 
 // PlanStep sets the conversation's plan.

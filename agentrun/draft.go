@@ -24,7 +24,7 @@ type draft struct {
 	steps []*agentv1.ConversationStep        // of the last turn
 	fresh []blob.Blob                        // not stored yet
 	dirty bool                               // changed since the last checkpoint
-	// inherited is how many of the pending calls were there before this run. They may be
+	// inherited is how many of the pending calls existed before this run. They may be
 	// another program's.
 	inherited int
 }
@@ -115,8 +115,9 @@ func (d *draft) beginTurn(user *agentv1.UserMessage) error {
 	return d.prompt("user", textOf(user.GetText()))
 }
 
-// timed notes how long the last turn has taken so far. The first call notes its start.
-// Earlier turns without a timing get an empty one, so that both lists stay aligned.
+// timed records how long the last turn has taken so far. The first call records its
+// start. Earlier turns without a timing get an empty one, so that both lists stay
+// aligned.
 func (d *draft) timed(now time.Time) {
 	turns := len(d.state.Turns)
 	if turns == 0 || len(d.state.TurnTimings) > turns {
@@ -134,7 +135,7 @@ func (d *draft) timed(now time.Time) {
 	}
 }
 
-// readPath notes that the agent has read a file.
+// readPath records that the agent has read a file.
 func (d *draft) readPath(path string) {
 	if path == "" || slices.Contains(d.state.ReadPaths, path) {
 		return
@@ -252,7 +253,7 @@ func (d *draft) setPlan(text string) error {
 	return err
 }
 
-// summarize replaces the prompt by a summary and archives the replaced messages.
+// summarize replaces the prompt with a summary and archives the replaced messages.
 func (d *draft) summarize(text string) error {
 	replaced := d.state.RootPromptMessagesJson
 	d.state.RootPromptMessagesJson = nil

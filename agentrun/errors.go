@@ -8,22 +8,22 @@ import (
 
 // Errors that callers branch on with errors.Is.
 var (
-	// ErrConnectionLost says that a stream ended in a way that neither side wanted.
-	// A Stream wraps it where going on from the latest checkpoint may help.
+	// ErrConnectionLost says that a stream ended although neither side wanted it to. A
+	// Stream wraps it if continuing from the latest checkpoint may help.
 	ErrConnectionLost = fault.New(fault.Unreachable, "connection lost")
 	// ErrNoCheckpoint says that there is no checkpoint to resume from.
 	ErrNoCheckpoint = fault.New(fault.NotFound, "no checkpoint to resume from")
-	// ErrNotTaken says that the server ended a run without taking the message that
-	// it was given. The message stays in the queue.
+	// ErrNotTaken says that the server ended a run without accepting its message. The
+	// message stays in the queue.
 	ErrNotTaken = fault.New(fault.Busy, "the server did not accept the message")
 	// ErrProtocol says that the peer sent something that has no place in a run.
 	ErrProtocol = fault.New(fault.Invalid, "protocol violation")
-	// ErrUnsupported says that a tool or an action is not known here.
+	// ErrUnsupported says that a tool or an action is not supported here.
 	ErrUnsupported = fault.New(fault.Unsupported, "not supported")
-	// ErrInvalid says that an argument is not what it must be.
+	// ErrInvalid says that an argument is invalid.
 	ErrInvalid = fault.New(fault.Invalid, "invalid")
-	// ErrUnknownOutcome says that a call was begun and that nobody knows how far it
-	// came, because the client died meanwhile. It is not executed again.
+	// ErrUnknownOutcome says that a call was begun but the client died before it
+	// recorded a result, so its outcome is unknown. It is not executed again.
 	ErrUnknownOutcome = fault.New(fault.Uncertain, "the call was interrupted; its outcome is unknown")
 )
 

@@ -139,8 +139,8 @@ func (e *executions) start(req *agentv1.ExecServerMessage) (*execution, error) {
 	return x, nil
 }
 
-// recallLocked returns the results of a call in the ledger. If it is not there, it
-// records the call as begun and returns nil.
+// recallLocked returns the results of a call in the ledger. If the call is not in the
+// ledger, it records it as begun and returns nil.
 func (e *executions) recallLocked(key string, req *agentv1.ExecServerMessage) (*execution, error) {
 	// Record an executed call even if the run is cancelled meanwhile.
 	ctx := context.WithoutCancel(e.ctx)

@@ -71,8 +71,8 @@ type Result struct {
 	Streams, Resumed int
 	// Checkpoints is how many states were saved.
 	Checkpoints int
-	// Transcript is why a transcript could not be written, or nil. The states are
-	// saved nevertheless.
+	// Transcript is why a transcript could not be written, or nil. The states are saved
+	// anyway.
 	Transcript error
 }
 
@@ -127,7 +127,7 @@ func (r *Request) runRequest(state *agentv1.ConversationStateStructure, action *
 	return &agentv1.AgentClientMessage{Message: &agentv1.AgentClientMessage_RunRequest{RunRequest: req}}
 }
 
-// checkSize refuses an action that does not fit into a message, before anything is
+// checkSize rejects an action that does not fit into a message, before any work is
 // done for it.
 func (r *Request) checkSize(action *agentv1.ConversationAction) error {
 	const room = 64 << 10 // the other parts of the request
@@ -148,7 +148,7 @@ func messageAction(msg *agentv1.UserMessage) *agentv1.ConversationAction {
 	}}
 }
 
-// Resume returns the action that goes on from the latest checkpoint.
+// Resume returns the action that continues from the latest checkpoint.
 func Resume() *agentv1.ConversationAction {
 	return &agentv1.ConversationAction{Action: &agentv1.ConversationAction_ResumeAction{ResumeAction: &agentv1.ResumeAction{}}}
 }

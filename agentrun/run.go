@@ -13,7 +13,7 @@ import (
 )
 
 // Run runs the request's action, and then the messages of its queue, until nothing is
-// left to do. After a lost connection it reconnects and goes on from the latest
+// left to do. After a lost connection it reconnects and continues from the latest
 // checkpoint. When ctx ends, it tells the server to stop and waits briefly for a last
 // checkpoint; the error then wraps ctx.Err().
 //

@@ -22,7 +22,7 @@ type Line struct {
 	Subagent *SubScript `json:"subagent,omitempty"`
 	// Fail ends the run with an error with this text.
 	Fail string `json:"fail,omitempty"`
-	// Disconnect breaks the connection once; the resumed run goes on after this line.
+	// Disconnect breaks the connection once; the resumed run continues after this line.
 	Disconnect bool `json:"disconnect,omitempty"`
 }
 

@@ -18,7 +18,7 @@ import (
 
 // ServeOptions configure the server's side of a run. Agent is required.
 type ServeOptions struct {
-	// Agent decides what is done.
+	// Agent decides what to do.
 	Agent Agent
 	// Stack, if set, adds layers over the client's blobs, such as a local cache.
 	// Flush of the returned store must end with a Flush of peer, because a checkpoint
@@ -69,7 +69,7 @@ type session struct {
 	remote  *kvstream.Store
 	blobs   blob.Store
 	request *agentv1.AgentRunRequest
-	side    sync.WaitGroup // goroutines that use the stream beside the turn
+	side    sync.WaitGroup // goroutines that use the stream concurrently with the turn
 
 	mu        sync.Mutex // guards what follows
 	execs     map[uint32]chan *agentv1.AgentClientMessage

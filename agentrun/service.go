@@ -29,7 +29,8 @@ func (s *Service) Run(ctx context.Context, stream *connect.BidiStream[agentv1.Ag
 }
 
 // ConnectError converts an error of Serve for connect. The client gets the text of a
-// *Failure and of protocol errors, but only the code of others and what it means here.
+// *Failure and of protocol errors, but only the code and a general description of
+// others.
 func ConnectError(err error) error {
 	var failure *Failure
 	switch {

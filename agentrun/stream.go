@@ -227,7 +227,7 @@ func (l *link) beat(ended <-chan struct{}) {
 	}
 }
 
-// cancelled tells the server when the caller cancels, and gives it some time.
+// cancelled notifies the server when the caller cancels, and gives it some time.
 func (l *link) cancelled(caller context.Context, ended <-chan struct{}) {
 	select {
 	case <-ended:

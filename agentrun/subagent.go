@@ -14,7 +14,7 @@ import (
 )
 
 // subagent runs a task in a subagent. Its state is part of the parent's state, so a
-// resumed run goes on in the middle of it.
+// resumed run continues in the middle of it.
 func (w *worker) subagent(ctx context.Context, id string, t *agentv1.TaskToolCall) error {
 	if w.depth >= maxDepth {
 		t.Result = taskError(fmt.Sprintf("subagents may not be nested more than %d deep", maxDepth))
@@ -139,8 +139,8 @@ func (w *worker) publishSubagent(ctx context.Context, sub *worker, call string) 
 	return w.publish(ctx)
 }
 
-// noteUse notes in the entry of a subagent when it was made and used, and of what type
-// it is. The state itself is kept by reference.
+// noteUse records in the entry of a subagent when it was made and used, and its type.
+// The state itself is kept by reference.
 func (d *draft) noteUse(name string, kind *agentv1.SubagentType, now time.Time) {
 	entry := d.state.SubagentStates[name]
 	if entry == nil {

@@ -120,7 +120,7 @@ func unknownOutcome(text string) (toolPart, bool) {
 	return toolPart{Type: "tool-result", ID: p.ID, Name: p.Name, Result: result}, true
 }
 
-// rawPart returns the text of a pending call as JSON, whatever it is.
+// rawPart returns the text of a pending call as JSON, even if it is malformed.
 func rawPart(text string) any {
 	if json.Valid([]byte(text)) {
 		return json.RawMessage(text)

@@ -30,8 +30,8 @@ func (t *Tools) checkpoint(ctx context.Context, p *Place, args CheckpointArgs) (
 	}
 	req := checkpoint.Request{Label: clip(args.Label, 200), Author: c.author}
 	if c.turn != nil {
-		// Without a running turn nobody knows who changed what since the last checkpoint,
-		// and it must not count as the session's work.
+		// Without a running turn it is unknown who changed what since the last checkpoint,
+		// so the changes must not count as the session's work.
 		req.Conversation, req.Turn, req.MessageID, req.Holder = c.id, c.turn.Number, c.turn.MessageID, c.turn.Holder
 		req.Root, err = p.DB.Conversations().Head(ctx, c.id)
 		if err != nil && !errors.Is(err, conversation.ErrNotFound) {
@@ -59,7 +59,8 @@ func (t *Tools) checkpoint(ctx context.Context, p *Place, args CheckpointArgs) (
 	return a.String(), nil
 }
 
-// notCaptured names what was seen and not captured, apart from what nobody expects.
+// notCaptured lists what was seen but not captured, except what no user expects to be
+// captured.
 func (a *answer) notCaptured(skipped []workspace.Skipped) {
 	var paths []string
 	for _, s := range skipped {

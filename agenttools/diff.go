@@ -73,7 +73,7 @@ func (t *Tools) diff(ctx context.Context, p *Place, args DiffArgs) (string, erro
 	return a.String(), err
 }
 
-// side returns the tree that a reference means, and what to call it.
+// side returns the tree that a reference names, and its label.
 func side(ctx context.Context, w *checkpoint.Workspace, ref, conversation string) (blob.ID, string, error) {
 	rec, err := w.Resolve(ctx, ref, conversation)
 	if err != nil {
@@ -89,7 +89,7 @@ func side(ctx context.Context, w *checkpoint.Workspace, ref, conversation string
 	return res.Tree, "the workspace now", nil
 }
 
-// diffs shows the lines of as many files as an answer has room for, and names the rest.
+// diffs shows the lines of as many files as fit into an answer, and lists the rest.
 func (a *answer) diffs(ctx context.Context, blobs blob.Store, changes []workspace.Change) error {
 	var rest []string
 	for i, change := range changes {

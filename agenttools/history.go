@@ -86,7 +86,7 @@ func (t *Tools) history(ctx context.Context, p *Place, args HistoryArgs, most in
 	return a.String(), nil
 }
 
-// named returns the conversation that an argument means, "" for all.
+// named returns the conversation that an argument names, "" for all.
 func (t *Tools) named(ctx context.Context, p *Place, c caller, name string) (string, error) {
 	switch {
 	case name == "":
@@ -111,7 +111,8 @@ func before(shown []*timeline.Entry, name string) ([]*timeline.Entry, error) {
 	return shown[i+1:], nil
 }
 
-// head says where this is, who is calling, and what differs from the last checkpoint.
+// head names the workspace and the calling session, and what differs from the last
+// checkpoint.
 func (a *answer) head(ctx context.Context, p *Place, c caller) error {
 	a.line("Workspace %s", code(p.Space.Path()))
 	switch {
@@ -187,7 +188,7 @@ func entryLine(ctx context.Context, h *timeline.History, e *timeline.Entry, c ca
 	return strings.Join(parts, " · "), nil
 }
 
-// about says what a checkpoint is: its turn with the prompt, its label, or why it was
+// about describes a checkpoint: its turn with the prompt, its label, or why it was
 // taken.
 func about(rec *checkpoint.Record, turn *timeline.Turn) string {
 	words := rec.Place()

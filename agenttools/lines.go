@@ -18,9 +18,9 @@ import (
 // maxLine is the size of the longest message that is read.
 const maxLine = 4 << 20
 
-// lineTransport carries messages as lines of JSON. The one of the library ends the
-// connection at the first line that is not a message; this one answers it with an error
-// and goes on.
+// lineTransport carries messages as lines of JSON. The library's transport ends the
+// connection at the first line that is not a message; this one answers it with an
+// error and continues.
 type lineTransport struct {
 	in  io.Reader
 	out io.Writer
@@ -44,7 +44,7 @@ type lineConn struct {
 
 	mu    sync.Mutex
 	calls map[jsonrpc.ID]bool // guarded by mu; not answered yet
-	idle  chan struct{}       // guarded by mu; closed when there are none; nil while nobody waits
+	idle  chan struct{}       // guarded by mu; closed when there are none; nil without a waiter
 }
 
 // readAll reads until the input ends. Reading a terminal or a pipe cannot be
@@ -88,7 +88,7 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 }
 
 // decode returns the message of a line, or nil after it has answered a line that has
-// none. What is left of a message when the input ends is dropped.
+// none. It drops an incomplete message at the end of the input.
 func (c *lineConn) decode(line []byte, err error) jsonrpc.Message {
 	code, reason := int64(jsonrpc.CodeParseError), err
 	if !errors.Is(err, errLongLine) {
@@ -144,9 +144,9 @@ func (c *lineConn) write(data []byte) error {
 // listen is a call that is answered when the connection ends.
 const listen = "subscriptions/listen"
 
-// Read returns the next message, and io.EOF at the end of the input or after Close. The
-// library cancels the calls that run when the input ends: it is told when they have been
-// answered.
+// Read returns the next message, and io.EOF at the end of the input or after Close.
+// The library cancels running calls when the input ends, so Read returns io.EOF only
+// after they have been answered.
 func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	var wait <-chan struct{}
 	messages := c.messages

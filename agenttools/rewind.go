@@ -68,8 +68,8 @@ func (t *Tools) preview(ctx context.Context, p *Place, args PreviewArgs) (string
 	return a.String(), nil
 }
 
-// request makes the request of a preview. It moves files only: the agent's conversation
-// goes on in the agent, whatever becomes of our copy.
+// request makes the request of a preview. It moves files only: the agent's
+// conversation continues in the agent, whatever happens to our copy.
 func (t *Tools) request(ctx context.Context, p *Place, c caller, args PreviewArgs) (checkpoint.RewindRequest, error) {
 	req := checkpoint.RewindRequest{To: args.To, Scope: checkpoint.FilesOnly, Exact: args.Exact, Author: c.author}
 	var err error
@@ -103,8 +103,8 @@ func (t *Tools) request(ctx context.Context, p *Place, c caller, args PreviewArg
 	return req, nil
 }
 
-// whose returns the conversation whose changes to take back. Without one the target's
-// would count, or everybody's.
+// whose returns the conversation whose changes to revert. Without one, the changes of
+// the target's conversation, or of all, would be reverted.
 func (t *Tools) whose(ctx context.Context, p *Place, c caller, args PreviewArgs) (string, error) {
 	id := c.id
 	if args.Session != "" && args.Session != own {
@@ -175,7 +175,7 @@ func (t *Tools) Rewind(ctx context.Context, args RewindArgs) (text string, err e
 	return text, err
 }
 
-// doneText says what was done and how to take it back.
+// doneText says what was done and how to undo it.
 func doneText(verb string, done *checkpoint.Applied) string {
 	var a answer
 	var paths []string
@@ -197,7 +197,7 @@ func doneText(verb string, done *checkpoint.Applied) string {
 	return a.String()
 }
 
-// plan shows a plan. Its words speak to the user.
+// plan shows a plan. Its words address the user.
 func (a *answer) plan(ctx context.Context, p *Place, plan *checkpoint.Plan, c caller) error {
 	if err := a.target(ctx, p, plan); err != nil {
 		return err
@@ -233,7 +233,7 @@ func (a *answer) plan(ctx context.Context, p *Place, plan *checkpoint.Plan, c ca
 	return nil
 }
 
-// target says where a plan leads.
+// target names the target of a plan.
 func (a *answer) target(ctx context.Context, p *Place, plan *checkpoint.Plan) error {
 	if plan.Target == nil {
 		a.line("Plan: take back turn %d and keep later changes.", plan.OnlyTurn())
@@ -265,7 +265,7 @@ func actionLine(act *checkpoint.Action) string {
 	return text
 }
 
-// left names what a plan leaves alone.
+// left lists what a plan leaves alone.
 func (a *answer) left(plan *checkpoint.Plan) {
 	kept := plan.Kept()
 	for _, k := range kept {

@@ -73,7 +73,7 @@ func (t *Tools) search(ctx context.Context, p *Place, args SearchArgs, most int)
 	return a.String(), nil
 }
 
-// place says where a hit is.
+// place describes where a hit is.
 func place(h search.Hit) string {
 	text := code(h.Conversation)
 	if h.Title != "" {

@@ -40,7 +40,8 @@ const (
 	changes               // changes files
 )
 
-// add adds a tool. Its errors are answers: the agent reads them and can do better.
+// add adds a tool. Its errors are answers: the agent reads them and can correct
+// itself.
 func add[Args any](s *mcp.Server, run func(context.Context, Args) (string, error), name string, does effect, about string) {
 	destructive, open := does == changes, false
 	tool := &mcp.Tool{
@@ -60,7 +61,7 @@ func add[Args any](s *mcp.Server, run func(context.Context, Args) (string, error
 // ends, after the running calls have ended. If ctx ends, running calls are cancelled.
 func (t *Tools) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	s := t.Server()
-	// The library lets calls go on when the context of the server ends.
+	// The library lets calls continue when the context of the server ends.
 	s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(call context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			call, cancel := context.WithCancel(call)

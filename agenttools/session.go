@@ -14,7 +14,7 @@ const unnamed = "mcp"
 
 // caller is the session that calls a tool.
 type caller struct {
-	// id is its conversation, "" if nobody knows.
+	// id is its conversation, "" if unknown.
 	id string
 	// author is the agent's name, for the log.
 	author string
@@ -22,8 +22,9 @@ type caller struct {
 	turn *checkpoint.Turn
 }
 
-// caller finds out which session calls: the one that the user named, the one whose turn
-// the agent's process holds open, or the one in which the agent started the server.
+// caller determines the calling session: the one that the user named, the one whose
+// turn the agent's process holds open, or the one in which the agent started the
+// server.
 func (t *Tools) caller(ctx context.Context, p *Place) (caller, error) {
 	open, err := p.Space.AtWork(ctx)
 	if err != nil {
@@ -49,8 +50,8 @@ func (t *Tools) caller(ctx context.Context, p *Place) (caller, error) {
 	return c, nil
 }
 
-// held returns the only conversation with a turn that the agent's process holds open, or
-// "". An agent with several cannot say by its process which of them calls.
+// held returns the only conversation with a turn that the agent's process holds open,
+// or "". If an agent has several, its process does not show which of them is calling.
 func (t *Tools) held(open checkpoint.Turns) string {
 	found := ""
 	for _, turn := range open {
@@ -67,14 +68,15 @@ func (t *Tools) held(open checkpoint.Turns) string {
 	return found
 }
 
-// same reports whether two processes are one. Their commands are for people.
+// same reports whether two processes are the same. It ignores their commands, which
+// are for people.
 func same(a, b checkpoint.Process) bool {
 	a.Command, b.Command = "", ""
 	return a == b && a.PID != 0
 }
 
-// conversation returns the id of a conversation that an id or its beginning names. A name
-// that no conversation has is returned as it is: checkpoints may have it.
+// conversation returns the id of a conversation that an id or its beginning names. A
+// name that no conversation has is returned unchanged: checkpoints may have it.
 func (p *Place) conversation(ctx context.Context, name string) (string, error) {
 	id, err := p.DB.Conversations().Find(ctx, name)
 	if errors.Is(err, conversation.ErrNotFound) {

@@ -160,7 +160,7 @@ func fileLine(f *linediff.File) string {
 	return strings.TrimSpace(strings.Join(parts, " "))
 }
 
-// lastTurns is how many turns of a conversation are shown if nobody says where to begin.
+// lastTurns is how many turns of a conversation are shown by default.
 const lastTurns = 3
 
 func (p *Place) showConversation(ctx context.Context, id string, args ShowArgs) (string, error) {
@@ -213,8 +213,8 @@ func (p *Place) showConversation(ctx context.Context, id string, args ShowArgs) 
 	return a.String(), nil
 }
 
-// turnText is a turn as Markdown. A turn that is larger than an answer loses its middle
-// messages.
+// turnText is a turn as Markdown. A turn that is larger than an answer is shown
+// without its middle messages.
 func turnText(ctx context.Context, t *transcript.Transcript, n int, took []string, full bool) (string, error) {
 	head := fmt.Sprintf("## Turn %d", n)
 	if at := when(t.TurnTime(n - 1)); at != "" {

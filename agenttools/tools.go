@@ -28,19 +28,19 @@ type Opener func(ctx context.Context, create bool, use func(*Place) error) error
 
 // Options configure Tools. The zero value, and nil, work.
 type Options struct {
-	// Session is the conversation of the calling session, if the user has said so.
+	// Session is the conversation of the calling session, if the user named it.
 	Session string
 	// Started is the session in which the agent started the server. The agent may have
-	// begun another one since: a running turn of Agent counts more.
+	// begun another one since, so a running turn of Agent takes precedence.
 	Started string
-	// Agent is the process that started the server; zero if it is not known.
+	// Agent is the process that started the server; zero if unknown.
 	Agent checkpoint.Process
-	// Version is that of the program.
+	// Version is the version of the program.
 	Version string
 	// Explain adds hints to errors; nil adds none.
 	Explain func(error) error
-	// Log gets what is not an answer to a call, such as a line of input that is not a
-	// message; nil drops it.
+	// Log receives reports that do not answer a call, such as a line of input that is
+	// not a message; nil drops them.
 	Log func(format string, args ...any)
 }
 
@@ -55,7 +55,7 @@ type Tools struct {
 	previews []preview // guarded by mu; the latest last
 }
 
-// New returns the tools over what open opens.
+// New returns the tools over the store and workspace that open opens.
 func New(open Opener, opts *Options) *Tools {
 	t := &Tools{open: open, turn: make(chan struct{}, 1)}
 	if opts != nil {
@@ -65,15 +65,15 @@ func New(open Opener, opts *Options) *Tools {
 	return t
 }
 
-// ErrRefused says that a tool does not do what was asked for. The text says what to do
-// instead.
+// ErrRefused says that a tool refuses a request. The text says what to do instead.
 var ErrRefused = fault.New(fault.Invalid, "not done")
 
 func refused(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, args...))
 }
 
-// use runs fn with the open place. A panic of fn is an error: the agent goes on.
+// use runs fn with the open place. A panic of fn becomes an error, so the agent can
+// continue.
 func (t *Tools) use(ctx context.Context, create bool, fn func(*Place) error) (err error) {
 	select {
 	case <-t.turn:
@@ -112,8 +112,8 @@ func (p *Place) latest(ctx context.Context) (*checkpoint.Record, error) {
 	return nil, nil
 }
 
-// look runs fn with the workspace over blobs that are not stored: what is read is
-// compared and forgotten.
+// look runs fn with the workspace over blobs that are not stored: what it captures is
+// compared and discarded.
 func (p *Place) look(ctx context.Context, fn func(*checkpoint.Workspace, *unsaved.Store) error) error {
 	blobs := unsaved.New(p.DB.Blobs(), nil)
 	space, err := p.Checkpoints.Looking(blobs).Open(ctx, p.Space.Path())

@@ -80,8 +80,8 @@ func (p *Place) next(ctx context.Context) (*checkpoint.Operation, error) {
 	return nil, nil
 }
 
-// made reports whether the session made an operation. The log has the agent's name, and
-// the session unless the rewind was about everybody's work.
+// made reports whether the session made an operation. The log has the agent's name,
+// and the session unless the rewind covered the work of all.
 func (c caller) made(op *checkpoint.Operation) bool {
 	return op.Author == c.author && (op.Conversation == "" || op.Conversation == c.id)
 }

@@ -22,10 +22,10 @@ var (
 
 // Options configure Run.
 type Options struct {
-	// Keys identify what the states are: states with equal keys get the same verdict from
-	// one test. The first is the good end, the last the bad end.
+	// Keys identify the states: states with equal keys share the verdict of one test.
+	// The first is the good end, the last the bad end.
 	Keys []string
-	// Jobs is how many tests run beside each other, 1 if 0.
+	// Jobs is how many tests run at once; 0 means 1.
 	Jobs int
 	// Tested is called after each test, from one goroutine at a time.
 	Tested func(i int, v Verdict)
@@ -119,7 +119,8 @@ func (r *runner) start(ctx context.Context, i int) {
 	}()
 }
 
-// await takes the result of a test. The results of those that were stopped do not count.
+// await takes the result of a test. It ignores the results of tests that were
+// stopped.
 func (r *runner) await(ctx context.Context) error {
 	e := <-r.ended
 	cancel := r.running[e.i]

@@ -1,14 +1,15 @@
-// Package bisect finds which of many states in a row is the first bad one, with as few
-// tests as possible. It promises that the state it names is bad and the one before it good,
-// or names all that it may be where tests were skipped between them.
+// Package bisect finds which of many states in a row is the first bad one, with as
+// few tests as possible. It promises that the state it names is bad and the one
+// before it good; if tests were skipped between them, it names every state that may
+// be the first bad one.
 //
 //	found, err := bisect.Run(ctx, bisect.Options{Keys: trees, Jobs: 4},
 //		func(ctx context.Context, i int) (bisect.Verdict, error) { … })
 //	fmt.Println("broken by", found.Bad)
 //
-// Search decides what to test next and knows nothing about tests; Run tests several states
-// at once, each content only once, and stops tests that no longer matter. What a state is,
-// and how it is tested, is left to the caller.
+// Search decides what to test next and runs no tests; Run tests several states at
+// once, each content only once, and stops tests that no longer matter. The caller
+// defines what a state is and how it is tested.
 package bisect
 
 // Verdict is the result of a test.
@@ -48,8 +49,8 @@ func (s *Search) Wanted(i int) bool {
 	return s.good < i && i < s.bad && s.verdicts[i] == Untested
 }
 
-// Report takes a verdict. One about a state that is not wanted is ignored: where verdicts
-// contradict each other, the search goes on with the first one.
+// Report takes a verdict. It ignores one about a state that is not wanted: if
+// verdicts contradict each other, the first one counts.
 func (s *Search) Report(i int, v Verdict) {
 	if !s.Wanted(i) {
 		return
@@ -63,8 +64,8 @@ func (s *Search) Report(i int, v Verdict) {
 	}
 }
 
-// Next returns which states to test now so that jobs tests run beside each other, given
-// those that run already. It returns none if there is nothing more to start.
+// Next returns the states to test now so that jobs tests run at once, given those
+// that are running already. It returns none if there is nothing more to start.
 func (s *Search) Next(jobs int, running ...int) []int {
 	taken := make(map[int]bool, jobs)
 	for _, i := range running {
@@ -101,9 +102,9 @@ func (s *Search) Next(jobs int, running ...int) []int {
 	return next
 }
 
-// middle returns the middle of the longest run of states that are neither tested nor taken,
-// or -1. Around a skipped state others are likely to be skipped, too; this leads away from
-// them.
+// middle returns the middle of the longest run of states that are neither tested nor
+// taken, or -1. States near a skipped one are likely to be skipped, too; this leads
+// away from them.
 func (s *Search) middle(taken map[int]bool) int {
 	at, longest, run := -1, 0, 0
 	for i := s.good + 1; i <= s.bad; i++ {
@@ -121,16 +122,16 @@ func (s *Search) middle(taken map[int]bool) int {
 
 // Found is the result of a search.
 type Found struct {
-	// Good is the last good state, and Bad the first that is known to be bad.
+	// Good is the last good state, and Bad the first state known to be bad.
 	Good, Bad int
 	// Skipped are the states between them, which could not be tested: each may be the first
 	// bad one, too.
 	Skipped []int
-	// Tests is the number of tests that were begun.
+	// Tests is the number of tests that were started.
 	Tests int
 }
 
-// Found returns the result, and whether the search is at its end.
+// Found returns the result, and whether the search is finished.
 func (s *Search) Found() (Found, bool) {
 	found := Found{Good: s.good, Bad: s.bad}
 	for i := s.good + 1; i < s.bad; i++ {

@@ -36,7 +36,8 @@ type TraceFile struct {
 	Conversations []TraceConversation `json:"conversations"`
 }
 
-// TraceConversation is lines of a file that one contributor wrote in one conversation.
+// TraceConversation names lines of a file that one contributor wrote in one
+// conversation.
 type TraceConversation struct {
 	URL         string           `json:"url,omitempty"`
 	Contributor TraceContributor `json:"contributor"`
@@ -44,13 +45,13 @@ type TraceConversation struct {
 	Related     []TraceRelated   `json:"related,omitempty"`
 }
 
-// TraceContributor is "human", "ai" or "unknown", with the model of an AI where it is known.
+// TraceContributor is "human", "ai" or "unknown", with the model of an AI if it is known.
 type TraceContributor struct {
 	Type    string `json:"type"`
 	ModelID string `json:"model_id,omitempty"`
 }
 
-// TraceRange is lines, from 1, both ends included.
+// TraceRange is a range of lines, from 1, both ends included.
 type TraceRange struct {
 	StartLine   int    `json:"start_line"`
 	EndLine     int    `json:"end_line"`
@@ -63,8 +64,8 @@ type TraceRelated struct {
 	URL  string `json:"url"`
 }
 
-// AgentTrace returns the origins of files as a record of the Agent Trace format. The same
-// lines with the same origins give the same id.
+// AgentTrace returns the origins of files as a record of the Agent Trace format.
+// Equal lines with equal origins give the same id.
 func (r *Reader) AgentTrace(ctx context.Context, at time.Time, files ...*File) (*TraceRecord, error) {
 	record := &TraceRecord{
 		Version: agentTraceVersion, Timestamp: at.UTC().Format("2006-01-02T15:04:05.000Z"), Tool: TraceTool{Name: "stet"}, Files: []TraceFile{},
@@ -99,7 +100,7 @@ func uuid(sum []byte) string {
 	return strings.Join([]string{text[:8], text[8:12], text[12:16], text[16:20], text[20:]}, "-")
 }
 
-// traceKey is what lines of one entry have in common.
+// traceKey is what the lines of one entry have in common.
 type traceKey struct{ conversation, kind, model string }
 
 func traceFile(ctx context.Context, teller *Teller, f *File) (*TraceFile, error) {
@@ -166,7 +167,8 @@ var providers = []struct{ prefix, name string }{
 // maxModelID is the length that the format allows.
 const maxModelID = 250
 
-// modelID spells a model as the format asks for: with its maker where the name says it.
+// modelID spells a model as the format requires: with its maker, if the name reveals
+// it.
 func modelID(model string) string {
 	if model == "" || strings.Contains(model, "/") || len(model) > maxModelID-20 {
 		return model[:min(len(model), maxModelID)]

@@ -18,10 +18,10 @@ import (
 
 // Errors that callers branch on with errors.Is.
 var (
-	// ErrNoFile says that a checkpoint has no file of that name.
+	// ErrNoFile says that a checkpoint has no file with that name.
 	ErrNoFile = checkpoint.ErrNoPath
-	// ErrNoLines says that a path has no lines: it is a directory, a link, a binary file, or
-	// a file that is too large to be compared.
+	// ErrNoLines says that a path has no lines: it is a directory, a link, a binary file
+	// or a file that is too large to compare.
 	ErrNoLines = fault.Named(fault.Invalid, "no-lines", "no lines to look at")
 )
 
@@ -36,7 +36,7 @@ type Reader struct {
 	many          int // versions that are worth remembering
 }
 
-// New returns a reader of what two services keep in a store of blobs.
+// New returns a reader over two services and their store of blobs.
 func New(blobs blob.Store, checkpoints *checkpoint.Service, conversations *conversation.Store) *Reader {
 	return &Reader{
 		blobs: blobs, checkpoints: checkpoints, conversations: conversations,
@@ -53,8 +53,8 @@ type File struct {
 	Lines []Line
 	// Origins are those of the lines, oldest first.
 	Origins []Origin
-	// Forgotten is the number of checkpoints that are no longer kept before the oldest one
-	// that has the file. Lines that were there then are older.
+	// Forgotten is the number of checkpoints before the oldest one with the file that
+	// are no longer kept. Lines of that version are older.
 	Forgotten uint64
 	// Damaged are checkpoints that cannot be read.
 	Damaged []*checkpoint.UnreadableError
@@ -68,7 +68,8 @@ type Line struct {
 	Number int
 	// Text has its newline, if there is one.
 	Text string
-	// Origin is the index of its origin in File.Origins, and Then its number there, from 1.
+	// Origin is the index of its origin in File.Origins, and Then its line number there,
+	// from 1.
 	Origin, Then int
 }
 
@@ -83,7 +84,7 @@ const (
 	You Kind = "you"
 	// Several: one of several conversations that were at work wrote it.
 	Several Kind = "several"
-	// Unknown: Why says why nobody knows.
+	// Unknown: Why says why it is unknown.
 	Unknown Kind = "unknown"
 )
 
@@ -92,7 +93,7 @@ type Why string
 
 // The reasons.
 const (
-	// WhyFirst: it was there at the first checkpoint, which was made after a turn.
+	// WhyFirst: it existed at the first checkpoint, which was made after a turn.
 	WhyFirst Why = "before-the-first-checkpoint"
 	// WhyForgotten: it came with checkpoints that are no longer kept.
 	WhyForgotten Why = "forgotten"
@@ -109,16 +110,16 @@ type Origin struct {
 	Why Why
 	// Writer has the conversation, the turn and the message.
 	Writer checkpoint.Writer
-	// At is the checkpoint that saw the change first; that of the present has no id.
+	// At is the checkpoint that first saw the change; it has no id for the present.
 	At *checkpoint.Record
 	// Path was the name of the file then.
 	Path string
-	// First says that it was there at the oldest checkpoint that is kept.
+	// First means that it existed at the oldest checkpoint that is kept.
 	First bool
 }
 
-// File returns the lines of a file at a checkpoint, or at the present of
-// checkpoint.Workspace.Unsaved, with their origins.
+// File returns the lines of a file with their origins, at a checkpoint or, with the
+// record of checkpoint.Workspace.Unsaved, at the present.
 func (r *Reader) File(ctx context.Context, at *checkpoint.Record, path string) (*File, error) {
 	if at.Kind == checkpoint.Import {
 		if strings.HasPrefix(at.Source, checkpoint.BranchSource) {
@@ -143,7 +144,7 @@ func (r *Reader) File(ctx context.Context, at *checkpoint.Record, path string) (
 	return f, nil
 }
 
-// fill joins the lines with the origins that they have.
+// fill joins the lines with their origins.
 func (f *File) fill(text []byte, places []Place, versions []checkpoint.Version) {
 	used := make([]int, len(versions)) // index of the origin, from 1
 	for _, p := range places {
@@ -161,7 +162,7 @@ func (f *File) fill(text []byte, places []Place, versions []checkpoint.Version) 
 	}
 }
 
-// originOf says what is known about a version that lines began with.
+// originOf returns what is known about a version that lines began with.
 func originOf(v *checkpoint.Version) Origin {
 	o := Origin{Writer: v.Writer, At: v.At, Path: v.Path, Kind: Unknown}
 	if v.First {
@@ -227,7 +228,7 @@ func (r *Reader) text(ctx context.Context, at *checkpoint.Record, path string) (
 	return text, nil
 }
 
-// missing says why a checkpoint does not have a file.
+// missing returns an error that says why a checkpoint does not have a file.
 func (r *Reader) missing(ctx context.Context, at *checkpoint.Record, path string) error {
 	where := "the workspace"
 	if at.ID != "" {

@@ -11,35 +11,36 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// Left says, for each file that a turn wrote lines of, how many of them are left.
+// Left says how many of the lines that a turn wrote are left, file by file.
 type Left struct {
-	// Origin is the turn, or the checkpoint if that is at no turn.
+	// Origin is the turn, or the checkpoint if that belongs to no turn.
 	Origin Origin
 	Files  []LeftFile
 }
 
-// LeftFile is a file that a turn wrote lines of.
+// LeftFile is a file in which a turn wrote lines.
 type LeftFile struct {
-	// Path is its name at the end of the turn, and Now the one that it has now; "" if it is
+	// Path is its name at the end of the turn, and Now its present name; "" if it is
 	// gone.
 	Path, Now string
-	// Written counts the lines that the turn wrote and did not change again, and Left those
-	// that are still there.
+	// Written counts the lines that the turn wrote and did not change again; Left counts
+	// those that are still there.
 	Written, Left int
 	// Changed says who changed or removed the others, oldest first.
 	Changed []Changed
 }
 
-// Changed is a number of lines that somebody changed or removed. Rewound says that a rewind
-// took them back.
+// Changed counts the lines that one author changed or removed. Rewound means that a
+// rewind reverted them.
 type Changed struct {
 	Origin  Origin
 	Lines   int
 	Rewound bool
 }
 
-// Left returns what is left at a checkpoint, or at the present, of what the turn of an earlier
-// checkpoint wrote. Of a checkpoint at no turn it takes what that one saw.
+// Left returns what is left, at a checkpoint or at the present, of the lines that the turn of
+// an earlier checkpoint wrote. For a checkpoint outside a turn it follows the changes that the
+// checkpoint saw.
 func (r *Reader) Left(ctx context.Context, rec, now *checkpoint.Record) (*Left, error) {
 	if rec.Kind == checkpoint.Import || rec.Workspace != now.Workspace {
 		return nil, fmt.Errorf("%w: %s is not a checkpoint of this workspace", ErrNoLines, rec.Name())
@@ -146,7 +147,7 @@ func (l *lines) file(ctx context.Context, w written) (*LeftFile, error) {
 	return file, l.count(ctx, file, versions.List)
 }
 
-// follow returns the name that a file has now, and whether it is there.
+// follow returns the present name of a file, and whether it still exists.
 func (l *lines) follow(ctx context.Context, w written) (name string, there bool, err error) {
 	names := []string{w.path} // that it had, the last one last
 	for i := w.at + 1; i < len(l.records); i++ {
@@ -174,8 +175,8 @@ func (l *lines) follow(ctx context.Context, w written) (name string, there bool,
 	return name, err == nil, nil
 }
 
-// moved returns the new name of a file that is gone from its last one. A rewind gives it back
-// one that it had before.
+// moved returns the new name of a file that is gone from its last one. A rewind may give it
+// an earlier name back.
 func (l *lines) moved(ctx context.Context, names []string, changes []workspace.Change, rewound bool) (string, error) {
 	last := names[len(names)-1]
 	gone := slices.IndexFunc(changes, func(c workspace.Change) bool { return c.Path == last && c.After == nil })

@@ -12,13 +12,13 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// A look at a file with many versions compares all of them. The next one, which may be another
-// process, begins with what the last one found out.
+// Reading a file with many versions compares all of them. The next reader, possibly in another
+// process, starts from the results of the last one.
 const (
-	// manyVersions are worth it: each takes some 300 µs.
+	// manyVersions is how many versions make that worthwhile: each takes some 300 µs.
 	manyVersions = 32
-	// marks is about how many versions are remembered, beside the newest ones: a rewind goes
-	// back to an earlier one.
+	// marks is roughly how many versions are remembered besides the newest ones: a
+	// rewind goes back to an earlier one.
 	marks = 16
 	// traceRules is raised with every change of what Trace or linediff.Edits returns.
 	traceRules = 1
@@ -42,8 +42,9 @@ func (r *Reader) places(ctx context.Context, ws, path string, versions []checkpo
 	return places, err
 }
 
-// versionKeys returns a hash for each version over all that the origins of its lines depend on:
-// the checkpoint, the path, the content, and the same of the versions that it comes from.
+// versionKeys returns, for each version, a hash of everything that the origins of its lines
+// depend on: the checkpoint, the path, the content, and the keys of the versions that it comes
+// from.
 func versionKeys(versions []checkpoint.Version, steps []Step) []blob.ID {
 	keys := make([]blob.ID, len(versions))
 	var buf []byte
@@ -78,7 +79,7 @@ func appendEntry(buf []byte, e *workspace.Entry) []byte {
 	return append(buf, e.ID[:]...)
 }
 
-// chain returns a version and the first sources of each, oldest first.
+// chain returns a version and its chain of first sources, oldest first.
 func (t *tracer) chain(version int) []int {
 	n := 1
 	for v := version; len(t.steps[v].From) > 0; v = t.steps[v].From[0] {
@@ -142,14 +143,14 @@ func encodePlaces(known map[int][]Place, chain []int, keys []blob.ID, every int)
 	return append(out, body...)
 }
 
-// recallPlaces adds the places of versions that encodePlaces wrote and that are still there.
+// recallPlaces adds the places of versions that encodePlaces wrote and that still exist.
 func recallPlaces(data []byte, keys []blob.ID, known map[int][]Place) {
 	r := recall.Read(data)
 	index := make(map[blob.ID]int32, len(keys))
 	for i, key := range keys {
 		index[key] = int32(i)
 	}
-	versions := make([]int32, r.Count(blob.IDSize)) // none for one that is not there any more
+	versions := make([]int32, r.Count(blob.IDSize)) // none for one that no longer exists
 	for i := range versions {
 		versions[i] = none
 		if v, ok := index[blob.ID(r.Bytes(blob.IDSize))]; ok {
@@ -180,7 +181,7 @@ func recallPlaces(data []byte, keys []blob.ID, known map[int][]Place) {
 	}
 }
 
-// readVersion reads which of some versions is meant.
+// readVersion reads an index into versions and returns the version.
 func readVersion(r *recall.Reader, versions []int32) int32 {
 	if n := r.Number(); n < uint64(len(versions)) {
 		return versions[n]

@@ -2,24 +2,24 @@ package blame
 
 import "context"
 
-// Run is a number of lines beside each other that came from the same place: the same origin,
-// the same call, and beside each other then.
+// Run is a run of adjacent lines that came from the same place: they have the same origin
+// and the same call, and were adjacent there, too.
 type Run struct {
-	// Line is the number of the first one, and Then its number in the version that it began
-	// with, both from 1. Lines is how many there are.
+	// Line is the number of the first line, and Then its number in the version that it
+	// began with, both from 1. Lines is how many there are.
 	Line, Then, Lines int
 	// Origin is the index of their origin in File.Origins.
 	Origin int
-	// Call wrote them; nil if it is not known.
+	// Call is the call that wrote them; nil if unknown.
 	Call *Call
 }
 
 // Told is a file with the words of its origins.
 type Told struct {
 	*File
-	// Runs are all lines, in their order.
+	// Runs cover all lines, in order.
 	Runs []Run
-	// Words are those of the origins, by index.
+	// Words are the words of the origins, by index.
 	Words []*Words
 }
 

@@ -12,11 +12,11 @@ import (
 
 var errNotExist = fs.ErrNotExist
 
-// depth is how many earlier versions are asked for a line that a rewind brought back and
-// that neither its target nor the version before it has.
+// depth is how many earlier versions are searched for a line that a rewind restored
+// and that neither its target nor the version before it has.
 const depth = 100
 
-// steps says of each version what it may come from.
+// steps returns, for each version, the versions that it may come from.
 func (r *Reader) steps(ctx context.Context, versions []checkpoint.Version) []Step {
 	steps := make([]Step, len(versions))
 	texts := &texts{r: r, versions: versions}
@@ -78,8 +78,8 @@ func sameContent(a, b *checkpoint.Version) bool {
 	return a.Entry.Kind == b.Entry.Kind && a.Entry.ID == b.Entry.ID && a.Entry.Chunked == b.Entry.Chunked
 }
 
-// content returns the lines of a version. What has none, such as a binary file, is empty:
-// what comes after it starts over.
+// content returns the lines of a version. For one without lines, such as a binary
+// file, it is empty, so the next version starts over.
 func (r *Reader) content(ctx context.Context, e *workspace.Entry) ([]byte, error) {
 	if !hasLines(e) {
 		return nil, nil
@@ -96,15 +96,15 @@ func hasLines(e *workspace.Entry) bool {
 	return e != nil && e.Kind == workspace.File && e.Size <= linediff.MaxFile
 }
 
-// Renames are looked for among at most maxRemoved files, and a file counts as renamed if at
-// least half of the lines of either version are the same.
+// At most maxRemoved files are searched for the source of a rename, and a file counts
+// as renamed if at least half of the lines of either version are the same.
 const (
 	maxRemoved = 200
 	maxCompare = 1 << 20
 )
 
 // renamed finds the removed file that an added one was made from: one with the same content,
-// preferably of the same name, or the most similar one.
+// preferably with the same name, or else the most similar one.
 func (r *Reader) renamed(ctx context.Context, added workspace.Change, removed []workspace.Change) (*workspace.Change, error) {
 	var exact *workspace.Change
 	for i := range removed {
@@ -144,7 +144,7 @@ func (r *Reader) renamed(ctx context.Context, added workspace.Change, removed []
 	return best, nil
 }
 
-// similarity is the share of the bytes of the larger text that are in lines of both.
+// similarity is the share of the larger text's bytes in lines that both texts have.
 func similarity(ctx context.Context, a, b []byte) (float64, error) {
 	edits, err := linediff.Edits(ctx, a, b)
 	if err != nil {

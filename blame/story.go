@@ -8,16 +8,16 @@ import (
 
 // Story is what was said around a change, for people who ask why.
 type Story struct {
-	// Before is the last text of the agent before the call that made the change, Change the
-	// diff or the command of the call, and Reply the last text of the turn. Each is "" if it
-	// is not known.
+	// Before is the last text of the agent before the call that made the change, Change
+	// is the diff or the command of the call, and Reply is the last text of the turn.
+	// Each is "" if unknown.
 	Before string `json:"before,omitempty"`
 	Change string `json:"change,omitempty"`
 	Reply  string `json:"reply,omitempty"`
 }
 
-// Story returns what was said around a call in the turn of an origin. Without a call it has
-// the reply only.
+// Story returns what was said around a call in the turn of an origin. Without a call
+// it has only the reply.
 func (t *Teller) Story(ctx context.Context, w *Words, call *Call) (*Story, error) {
 	messages, err := t.Messages(ctx, w)
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 	"github.com/stet-dev/stet/linediff"
 )
 
-// texts reads the contents of versions. Whoever asks for one asks for the next ones soon, so they
-// are read together: one after the other, each is a transaction of its own.
+// texts reads the contents of versions. A caller that needs one soon needs the next ones, so they
+// are read together: read one by one, each is a transaction of its own.
 type texts struct {
 	r        *Reader
 	versions []checkpoint.Version
-	read     map[int][]byte // nobody has asked for them yet
+	read     map[int][]byte // not requested yet
 }
 
 const (
@@ -40,8 +40,8 @@ func (t *texts) at(ctx context.Context, version int) ([]byte, error) {
 	return text, nil
 }
 
-// ahead reads a version and those after it. What cannot be read is left to the call for it, which
-// may never come.
+// ahead reads a version and those after it. Errors are left to the call that needs the version,
+// which may never come.
 func (t *texts) ahead(ctx context.Context, version int) error {
 	t.read = make(map[int][]byte)
 	return blob.ReadMany(ctx, t.r.blobs, func(from blob.Reader) error {

@@ -9,10 +9,12 @@ import (
 
 // Step is one version of a file for Trace.
 type Step struct {
-	// Text returns the content. It is called only for versions that matter, sometimes again.
+	// Text returns the content. It is called only for versions that matter, sometimes
+	// more than once.
 	Text func() ([]byte, error)
-	// From lists the earlier versions, by index, that the lines of this one may come from,
-	// in the order in which they are asked. A line that none of them has began here.
+	// From lists the earlier versions, by index, that the lines of this one may come
+	// from, in the order in which they are searched. A line that none of them has began
+	// here.
 	From []int
 }
 
@@ -20,9 +22,10 @@ type Step struct {
 // from 0.
 type Place struct{ Version, Line int32 }
 
-// Trace returns where each line of the last version began. It depends only on its argument:
-// a line that is the same in a version and in one that it comes from, in the sense of
-// linediff.Edits, began where the other one's did. A done context ends it.
+// Trace returns where each line of the last version began. It depends only on its
+// arguments: a line that is the same, in the sense of linediff.Edits, in a version
+// and in one that it comes from began where it did in the other one. A done context
+// ends it.
 func Trace(ctx context.Context, steps []Step) ([]Place, error) {
 	return newTracer(ctx, steps).places(len(steps) - 1)
 }
@@ -64,8 +67,8 @@ func (t *tracer) text(version int) ([]byte, error) {
 	return text, nil
 }
 
-// places traces a version. Long histories are chains of versions, so that the ones below
-// are traced first and the recursion stays shallow.
+// places traces a version. Long histories are chains of versions, so the earlier ones
+// are traced first to keep the recursion shallow.
 func (t *tracer) places(version int) ([]Place, error) {
 	if version < 0 {
 		return nil, nil
@@ -153,8 +156,8 @@ func splice(places []Place, edits []linediff.Edit) (out []Place, missing int) {
 	return append(out, places[at:]...), missing
 }
 
-// fill gives lines without a source the places of those in another one. It returns how many
-// it found.
+// fill gives lines without a source their places in another source. It returns how
+// many it found.
 func fill(out, places []Place, edits []linediff.Edit) (found int) {
 	from, to := 0, 0
 	same := func(end int) { // lines up to the end in the version

@@ -14,13 +14,14 @@ import (
 	"github.com/stet-dev/stet/transcript"
 )
 
-// Words is what the conversation of an origin says about it.
+// Words is what the conversation of an origin records about it.
 type Words struct {
 	// Agent is the program, such as "claude-code", and Title that of the conversation.
 	Agent, Title string
-	// Model answered last in the turn; "" if the agent's record does not say it.
+	// Model is the model that answered last in the turn; "" if the agent's record does
+	// not name it.
 	Model string
-	// Prompt is what the turn was asked for, or its command.
+	// Prompt is the prompt of the turn, or its command.
 	Prompt string
 
 	root blob.ID // of a state that has the turn
@@ -31,17 +32,18 @@ type Words struct {
 type Call struct {
 	// Number counts the calls of the turn, from 1.
 	Number int
-	// Tool is its name, such as "Edit", and Command what a shell ran.
+	// Tool is its name, such as "Edit"; Command is what a shell ran.
 	Tool, Command string
-	// ID is that of the call, and Message the index of its message in the turn, from 0.
+	// ID is the id of the call; Message is the index of its message in the turn, from 0.
 	ID      string
 	Message int
 }
 
-// Teller reads the words of origins, and those of each conversation and turn only once. It is
-// for one goroutine.
+// Teller reads the words of origins, each conversation and turn only once. It is for use by
+// one goroutine.
 type Teller struct {
-	// WithoutModels leaves out Words.Model, for which all saves of a conversation are read.
+	// WithoutModels leaves out Words.Model, which takes reading all saves of a
+	// conversation.
 	WithoutModels bool
 
 	r       *Reader
@@ -50,7 +52,7 @@ type Teller struct {
 	infos   map[string]*conversation.Info
 	turns   map[turnKey][]transcript.Message
 	calls   map[turnKey]*turnCalls
-	expects map[string][]int // turns by conversation that somebody asks for soon
+	expects map[string][]int // turns by conversation that will be read soon
 }
 
 type turnKey struct {
@@ -63,8 +65,8 @@ func (r *Reader) Teller() *Teller {
 	return &Teller{r: r, newest: make(map[blob.ID]*transcript.Transcript), history: r.turns.Of(), infos: make(map[string]*conversation.Info), turns: make(map[turnKey][]transcript.Message), calls: make(map[turnKey]*turnCalls)}
 }
 
-// Words returns what is known about an origin. What is lost or damaged is left out: a
-// blame is how people find out about it.
+// Words returns what is known about an origin. It leaves out what is lost or damaged:
+// people use a blame to find such damage.
 func (t *Teller) Words(ctx context.Context, o *Origin) (*Words, error) {
 	by := o.Writer
 	if o.Kind != Agent || by.Conversation == "" {
@@ -94,9 +96,9 @@ func (t *Teller) Words(ctx context.Context, o *Origin) (*Words, error) {
 	return w, nil
 }
 
-// ask finds what the turn of a checkpoint was asked for, and a state that has the turn. Each
-// state has all turns before it: where the newest one still has the turn, which its message
-// shows, that one is read once for all turns.
+// ask finds the prompt of a checkpoint's turn, and a state that has the turn. Each state has
+// all earlier turns: if the newest one still has the turn, as its message shows, it is read
+// once for all turns.
 func (t *Teller) ask(ctx context.Context, w *Words, rec *checkpoint.Record, newest blob.ID) error {
 	if !newest.IsZero() && (rec.MessageID != "" || rec.Root == newest) {
 		now := &Words{root: newest, turn: w.turn}
@@ -124,8 +126,8 @@ func (t *Teller) ask(ctx context.Context, w *Words, rec *checkpoint.Record, newe
 	return err
 }
 
-// Expect says that the words of all lines of a file are asked for, so that turns of a
-// conversation are read together.
+// Expect announces that the words of all lines of a file will be read, so that turns
+// of a conversation are read together.
 func (t *Teller) Expect(f *File) {
 	seen := make([]bool, len(f.Origins))
 	t.expects = make(map[string][]int)
@@ -173,7 +175,7 @@ func (t *Teller) readNewest(ctx context.Context, root blob.ID) error {
 	return err
 }
 
-// info reads a conversation. One that is gone says nothing.
+// info reads a conversation. For one that is gone it returns an empty record.
 func (t *Teller) info(ctx context.Context, id string) (*conversation.Info, error) {
 	if info := t.infos[id]; info != nil {
 		return info, nil
@@ -290,7 +292,7 @@ func readCalls(messages []transcript.Message) *turnCalls {
 }
 
 // writtenLines yields the lines that a call of an edit tool may have written. Tools of some agents
-// have them in their input only, as they are or as lines of a diff.
+// have them only in their input, unchanged or as lines of a diff.
 func writtenLines(tool *transcript.Tool) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if tool.Diff != "" {

@@ -12,8 +12,7 @@
 //	err = store.Flush(ctx)           // now it is durable
 //	data, err := store.Get(ctx, b.ID)
 //
-// What a blob means, what refers to it and when it may be removed is left to other
-// packages.
+// Other packages decide what a blob means, what refers to it and when it may be removed.
 package blob
 
 import (
@@ -83,7 +82,7 @@ func (b *Blob) cheapSum() uint64 {
 	return maphash.Comparable(cheapSeed, extended{b.Like, b.Keep, sum})
 }
 
-// extended is what the ID of an extension depends on.
+// extended is everything that the ID of an extension depends on.
 type extended struct {
 	like ID
 	keep int64
@@ -134,10 +133,10 @@ type Reader interface {
 // ManyReader is implemented by stores for which many reads in a row cost less than
 // separate calls. Use ReadMany, which works with any Store.
 type ManyReader interface {
-	// ReadMany calls fn once, with a reader for fn alone that is invalid afterwards.
-	// The reader sees everything that is stored at the time of the read, like the
-	// store itself. Other calls on the store must not wait for fn. fn must not call
-	// the store, because it may hold what such a call needs.
+	// ReadMany calls fn once, with a reader for fn alone that is invalid afterwards. The
+	// reader sees everything that is stored at the time of the read, like the store
+	// itself. Other calls on the store must not wait for fn. fn must not call the store,
+	// because the reader may hold something that such a call needs.
 	ReadMany(ctx context.Context, fn func(Reader) error) error
 }
 

@@ -130,7 +130,7 @@ func (c *checked) PutFrom(ctx context.Context, id ID, r io.Reader, size int64) e
 	return c.putFrom(ctx, id, source, size, nil)
 }
 
-// putFrom takes a source, and what reads it again from its beginning or nil.
+// putFrom takes a source and a function that rewinds it, or nil.
 func (c *checked) putFrom(ctx context.Context, id ID, source io.Reader, size int64, rewind func() error) error {
 	done, err := c.repairFrom(ctx, id, source, size, rewind)
 	if err != nil || done {

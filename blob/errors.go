@@ -9,7 +9,7 @@ import (
 // Errors that callers branch on with errors.Is. Stores wrap them with the id
 // and the cause.
 var (
-	// ErrNotFound says that no blob of that id is stored.
+	// ErrNotFound says that no blob with that id is stored.
 	ErrNotFound = fault.Named(fault.NotFound, "blob-not-found", "blob not found")
 	// ErrInvalidID says that bytes or text cannot be an ID.
 	ErrInvalidID = fault.Named(fault.Invalid, "invalid-id", "invalid blob id")

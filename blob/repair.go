@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Repairer exchanges what a store holds under the id of a blob, whatever that is. As
-// with Replacer, readers get the old bytes or the new ones, whole.
+// Repairer replaces whatever a store holds under the id of a blob. As with Replacer,
+// readers get the old bytes or the new ones, whole.
 type Repairer interface {
 	// Repair stores a whole blob in place of the stored one. If none is stored, it does
 	// nothing.
@@ -20,9 +20,9 @@ type Repairer interface {
 }
 
 // Repairing is Checked for a store whose damaged blobs can be exchanged. After Get or
-// Open returned ErrCorrupt for a blob, the next Put or PutFrom of that blob stores it
-// again. Put itself does not look for damage: reading every blob that is stored already
-// would make storing again as costly as reading.
+// Open has returned ErrCorrupt for a blob, the next Put or PutFrom of that blob stores it
+// again. Put itself does not look for damage: reading every blob that is already stored
+// would make storing it again as costly as reading it.
 func Repairing(inner Store, r Repairer) Store {
 	return &checked{inner: inner, repairer: r}
 }
@@ -40,8 +40,8 @@ func (b byReplacing) RepairFrom(ctx context.Context, id ID, r io.Reader, size in
 	return b.r.ReplaceFrom(ctx, id, r, size)
 }
 
-// maxDamaged is how many damaged blobs are remembered. What is forgotten is noticed
-// again by the next read.
+// maxDamaged is how many damaged blobs are remembered. The next read notices the damage
+// of a forgotten one again.
 const maxDamaged = 4096
 
 // damage is the set of blobs that were found damaged.
@@ -79,7 +79,7 @@ func (c *checked) note(id ID, err error) {
 	}
 }
 
-// repair exchanges those of the blobs, which are verified, that were found damaged.
+// repair exchanges those of the verified blobs that were found damaged.
 func (c *checked) repair(ctx context.Context, blobs []Blob) error {
 	for i := range blobs {
 		id := blobs[i].ID
@@ -94,7 +94,7 @@ func (c *checked) repair(ctx context.Context, blobs []Blob) error {
 			err = c.repairer.Repair(ctx, whole)
 		}
 		if errors.Is(err, ErrReadOnly) {
-			continue // a store that cannot be written may still take blobs for a look
+			continue // a read-only store may still take blobs into memory
 		}
 		if err != nil {
 			return fmt.Errorf("repair blob %s: %w", id, err)
@@ -105,7 +105,7 @@ func (c *checked) repair(ctx context.Context, blobs []Blob) error {
 }
 
 // repairFrom exchanges a blob that was found damaged. It reports whether the blob is
-// stored. One that the store below does not hold by itself, for example one in a pack,
+// stored. A blob that the store below does not hold by itself, for example one in a pack,
 // is put as usual, for which the source is read again.
 func (c *checked) repairFrom(ctx context.Context, id ID, source io.Reader, size int64, rewind func() error) (done bool, err error) {
 	if c.repairer == nil || !c.damaged.has(id) {

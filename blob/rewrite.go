@@ -5,9 +5,9 @@ import (
 	"io"
 )
 
-// Replacer is implemented by stores that can replace the stored bytes of blobs, which
-// Put never does. Until a call returns nil, and after a crash during it, readers get
-// either all old bytes or all new ones. Generation and age stay.
+// Replacer is implemented by stores that can replace the stored bytes of blobs, which Put
+// never does. Until a call returns nil, and after a crash during it, readers get either
+// all old bytes or all new ones. The generation and age of a blob do not change.
 type Replacer interface {
 	// Replace replaces several blobs with their bases, all or none: Blob.Base is the
 	// base of the new bytes, if any. It takes them in order. It skips blobs that are
@@ -20,14 +20,13 @@ type Replacer interface {
 	ReplaceFrom(ctx context.Context, id ID, r io.Reader, size int64) error
 }
 
-// Rewriter is a Replacer from which stored bytes can be read together with what they
-// lean on: other calls may see a blob before and after it was replaced.
+// Rewriter is a Replacer that can read stored bytes together with their base: separate
+// calls might see a blob before and after it was replaced.
 type Rewriter interface {
 	Replacer
-	// Kept returns a durable blob as it is stored, with the base that these very bytes
-	// lean on.
+	// Kept returns a durable blob as it is stored, with the base of exactly these bytes.
 	Kept(ctx context.Context, id ID) (Blob, error)
-	// Info describes a durable blob. Where there is none, the error wraps ErrNotFound.
+	// Info describes a durable blob. If there is none, the error wraps ErrNotFound.
 	Info(ctx context.Context, id ID) (Info, error)
 }
 

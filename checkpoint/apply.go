@@ -41,7 +41,7 @@ type Applied struct {
 //
 // It saves the current state first. If the error wraps ErrRolledBack, nothing has
 // changed; after ErrInterrupted the next Open rolls the rewind back or finds that it
-// happened.
+// succeeded.
 func (w *Workspace) Rewind(ctx context.Context, req RewindRequest, token string) (*Applied, error) {
 	return w.change(ctx, "rewind", func(st *state) (*job, error) {
 		job, err := w.plan(ctx, st, req)
@@ -52,7 +52,7 @@ func (w *Workspace) Rewind(ctx context.Context, req RewindRequest, token string)
 	})
 }
 
-// change applies the plan that make makes.
+// change applies the plan that make returns.
 func (w *Workspace) change(ctx context.Context, what string, make func(*state) (*job, error)) (*Applied, error) {
 	if w.s.opts.DisableRead || w.s.opts.DisableWrite {
 		return nil, fmt.Errorf("%s: %w", what, ErrDisabled)
@@ -136,7 +136,7 @@ func (r *rewinding) apply(ctx context.Context) (*Applied, error) {
 }
 
 // announce saves the current state, stages new content and writes the journal. When
-// it returns, nothing in the workspace has changed except the staging directory.
+// it returns, nothing in the workspace has changed but the staging directory.
 func (r *rewinding) announce(ctx context.Context, root *swapdir.Root) error {
 	w := r.w
 	r.saved = w.safety(r.plan)

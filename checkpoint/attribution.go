@@ -31,7 +31,7 @@ type history struct {
 }
 
 // since returns the history of the workspace after the checkpoint from, up to the
-// current state, which is given as its safety record.
+// current state, which is passed as its safety record.
 func (w *Workspace) since(ctx context.Context, from *Record, now *Record, present *capture) (*history, error) {
 	h := &history{
 		w: w, from: from, writes: map[string][]Write{}, claims: map[string]claimed{}, first: map[string]*workspace.Entry{},
@@ -63,8 +63,8 @@ func (w *Workspace) since(ctx context.Context, from *Record, now *Record, presen
 }
 
 // chain returns the checkpoints from the given one up to the latest, oldest first. If
-// that one is of a release that did not record active turns, the checkpoints of the
-// hour before come first, which show them.
+// that one was made by a release that did not record active turns, the checkpoints of
+// the hour before it come first, because they show those turns.
 func (w *Workspace) chain(ctx context.Context, from *Record) ([]*Record, error) {
 	var chain []*Record
 	for rec, err := range w.newestFirst(ctx, "") {
@@ -88,9 +88,9 @@ func (w *Workspace) chain(ctx context.Context, from *Record) ([]*Record, error) 
 	return chain, nil
 }
 
-// workedOut derives the active turns for checkpoints of releases that did not record
-// them. The checkpoints are given oldest first. It returns the turns that continue
-// after the last.
+// workedOut derives the active turns for checkpoints made by releases that did not
+// record them. The checkpoints must be ordered oldest first. It returns the turns
+// that continue after the last.
 func workedOut(chain []*Record) Turns {
 	var open Turns
 	for _, rec := range chain {
@@ -137,8 +137,8 @@ func (h *history) segment(ctx context.Context, prev, rec *Record) error {
 // neighbours reports whether two checkpoints are consecutive.
 func neighbours(prev, rec *Record) bool { return rec.Parent == prev.ID }
 
-// diff compares two trees. It caches, because after a single turn the same two are
-// compared again with the target.
+// diff compares two trees. It caches the result: after a single turn the same two
+// trees are compared again with the target.
 func (h *history) diff(ctx context.Context, a, b blob.ID) ([]workspace.Change, error) {
 	key := [2]blob.ID{a, b}
 	if changes, ok := h.diffs[key]; ok {
@@ -186,8 +186,8 @@ func (h *history) add(ctx context.Context, rec *Record, changes []workspace.Chan
 }
 
 // restored handles content that a rewind, an undo or a redo restored: its author is
-// still the original one, not the one who went back. It reports false if the author
-// is unknown.
+// still the original one, not the one who rewound. It reports false if the author is
+// unknown.
 func (h *history) restored(ctx context.Context, rec *Record, c workspace.Change) (bool, error) {
 	writes := h.writes[c.Path]
 	delete(h.claims, c.Path) // it counts writes
@@ -216,7 +216,7 @@ func (h *history) restored(ctx context.Context, rec *Record, c workspace.Change)
 	by := from.by
 	by.Rewind = rec.wentBack()
 	if by.Class == ByConversation && rec.Conversation != "" && by.Conversation != rec.Conversation {
-		// Written by one and restored by another: neither may rewind it alone.
+		// One conversation wrote it and another restored it: neither may rewind it alone.
 		by = Writer{Class: BySeveral, Among: []string{by.Conversation, rec.Conversation}, Checkpoint: rec.ID}
 		slices.Sort(by.Among)
 	}
@@ -224,8 +224,8 @@ func (h *history) restored(ctx context.Context, rec *Record, c workspace.Change)
 	return true, nil
 }
 
-// wentBack reports whether a rewind made the checkpoint, rather than an undo or redo. Of
-// what a rewind did people say that the rewind did it, whoever was the first to do it.
+// wentBack reports whether a rewind made the checkpoint, rather than an undo or redo.
+// Users attribute what a rewind did to the rewind, whoever wrote the content first.
 func (r *Record) wentBack() bool { return r.Kind == Rewound && strings.HasPrefix(r.Label, OpRewind) }
 
 // lastWith returns the last write that led to a state, or -1.
@@ -253,7 +253,7 @@ type origin struct {
 
 // takenBack reports whether a rewind to the content removed only what a conversation
 // had written on top of it. The content was not written again then: going forward
-// undoes the rewind, and no work of the first author.
+// undoes the rewind, not work of the first author.
 func (o *origin) takenBack(conversation string) bool {
 	return len(o.later) > 0 && !o.rewound && conversation != "" && !slices.ContainsFunc(o.later, func(w Writer) bool {
 		return w.Class != ByConversation || w.Conversation != conversation
@@ -265,7 +265,7 @@ func (h *history) origin(ctx context.Context, c workspace.Change) (o origin, err
 	if h.older == nil {
 		for rec, err := range h.w.newestFirst(ctx, "") {
 			if kv.Damaged(err) {
-				continue // the ones beside it are not neighbours
+				continue // the records around it are then not neighbours
 			}
 			if err != nil {
 				return o, err
@@ -301,7 +301,8 @@ func (h *history) origin(ctx context.Context, c workspace.Change) (o origin, err
 	return o, nil
 }
 
-// claimed is a change of one of several conversations that one of them claims.
+// claimed is a change that could be of several conversations and that one of them
+// claims.
 type claimed struct {
 	write int // index among the writes of its path
 	among []string

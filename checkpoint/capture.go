@@ -15,7 +15,7 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// Request describes a checkpoint. The zero value is a plain one of no
+// Request describes a checkpoint. The zero value is a plain one that belongs to no
 // conversation.
 type Request struct {
 	// Conversation, Root, MessageID, Turn and Side place the checkpoint in a
@@ -27,7 +27,7 @@ type Request struct {
 	MessageID    string
 	Turn         uint64
 	Side         Side
-	// Author, Label and Tool are kept as they are.
+	// Author, Label and Tool are stored unchanged.
 	Author, Label, Tool string
 	// Touched lists paths, relative to the workspace, that the tool wrote: they are
 	// captured even if an ignore file excludes them, and identify the author if
@@ -36,20 +36,21 @@ type Request struct {
 	// Paths, if not nil, limits the scan to these paths: everything else counts as
 	// unchanged.
 	Paths []string
-	// Holder makes the turn's checkpoints and keeps it open. Pass the same one with
-	// all checkpoints of a turn; its processes are taken from the first.
+	// Holder makes the turn's checkpoints and keeps it open. Pass the same one for all
+	// checkpoints of a turn; its processes are taken from the first.
 	Holder Holder
 	// Unfinished means that the turn continues although the checkpoint is on its
 	// after side.
 	Unfinished bool
 	// Beside, if not nil, is called after the scan and returns conversations that may
 	// have written since the last checkpoint without a turn that a checkpoint began. A
-	// change that could be of one of them counts as that of several.
+	// change that one of them could have made is attributed to several.
 	Beside func(context.Context) ([]string, error)
-	// State, if not nil, is called after the scan and returns what to use in the place of
-	// Root: a caller that saves its turn only if something changed need not scan before.
+	// State, if not nil, is called after the scan and returns the state to use instead
+	// of Root: a caller that saves its turn only if something changed need not scan
+	// beforehand.
 	State func(context.Context, Seen) (blob.ID, error)
-	// IfChanged makes no checkpoint if the files are those of the last one.
+	// IfChanged makes a checkpoint only if the files differ from the last one.
 	IfChanged bool
 	// Auto marks an automatic checkpoint.
 	Auto bool
@@ -81,7 +82,7 @@ type Result struct {
 	Skipped string
 	// NotCaptured lists what was seen and not captured.
 	NotCaptured []workspace.Skipped
-	// NotKept is what the checkpoint does not hold of the files that were scanned.
+	// NotKept describes what the checkpoint does not store of the scanned files.
 	NotKept workspace.NotKept
 	// IgnoredChanged lists, at the end of a turn, the ignored files that changed
 	// during it and were not captured before, and the git repositories that were
@@ -89,9 +90,10 @@ type Result struct {
 	IgnoredChanged []string
 	// Recovered describes an interrupted rewind that was recovered first, or is nil.
 	Recovered *Recovery
-	// StateError is set if the state of the conversation, Request.Root, is lost: the files
-	// are captured, and the record names no state. A state that is stored and damaged is
-	// named, because it may be repaired. The error wraps conversation.ErrDataLoss.
+	// StateError is set if the state of the conversation, Request.Root, is lost: the
+	// files are captured, and the record names no state. A state that is stored but
+	// damaged is still named, because it may be repaired. The error wraps
+	// conversation.ErrDataLoss.
 	StateError error
 	// IndexError is why the stat index could not be saved, or nil. The checkpoint is
 	// complete; the next one will take longer.
@@ -182,15 +184,15 @@ func (w *Workspace) capturedTurn(ctx context.Context, st *state, req *Request, r
 }
 
 // isLost reports whether an error means that the store lacks a blob. A blob of a plan
-// that was never carried out may be gone while the index still has it: a content,
-// which a commit misses, or a directory, which reading the tree misses.
+// that was never carried out may be gone while the index still has it: a commit fails
+// if it is content, and reading the tree fails if it is a directory.
 func isLost(err error) bool {
 	var missing *kv.MissingBlobsError
 	return errors.As(err, &missing) || errors.Is(err, blob.ErrNotFound)
 }
 
-// throttled reports whether an automatic checkpoint comes too soon. Those on a side
-// of a turn never do: they determine the authors.
+// throttled reports whether an automatic checkpoint comes too soon. Those before or
+// after a turn never do: they determine the authors.
 func (w *Workspace) throttled(st *state, req *Request) bool {
 	if !req.Auto || req.Side != NoSide || st.tip == nil || st.tip.Kind != Auto {
 		return false

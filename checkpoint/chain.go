@@ -16,13 +16,13 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// linkTag begins what a link of the log is the hash of; docs/format/proof.md lists the
-// others.
+// linkTag begins the input of the hash that is a link of the log;
+// docs/format/proof.md lists the other tags.
 const linkTag = 3
 
-// NextLink returns the link of the log after an entry, given the link before it and the
-// digest of the entry. The link before the first entry is the zero id. Whoever knows the
-// link after an entry can tell whether any entry up to it was changed, removed or added.
+// NextLink returns the link of the log after an entry, given the link before it and
+// the digest of the entry. The link before the first entry is the zero id. The link
+// after an entry reveals whether any entry up to it was changed, removed or added.
 func NextLink(before, digest blob.ID) blob.ID {
 	h := sha256.New()
 	h.Write([]byte{linkTag})
@@ -31,8 +31,8 @@ func NextLink(before, digest blob.ID) blob.ID {
 	return blob.ID(h.Sum(nil))
 }
 
-// Digest returns what a row counts as in the chain of the log and in proofs: the SHA-256
-// of the value that it was first written with. original is the field of that name.
+// Digest returns what stands for a row in the chain of the log and in proofs: the
+// SHA-256 of the value that was first written. original is the field of that name.
 func Digest(value, original []byte) blob.ID {
 	if id, err := blob.IDFromBytes(original); err == nil {
 		return id
@@ -40,7 +40,7 @@ func Digest(value, original []byte) blob.ID {
 	return blob.Sum(value)
 }
 
-// rewritten returns the field original of a row that is about to be rewritten.
+// rewritten returns the original field for a row that is about to be rewritten.
 func rewritten(value, original []byte) []byte {
 	id := Digest(value, original)
 	return id[:]
@@ -82,8 +82,8 @@ func (s *Service) logEnd(ctx context.Context) (logEnd, error) {
 	return logEnd{seq: seq}, err
 }
 
-// readLogEnd reads entries from the last one back to the first or to one with a link, at
-// most limit. whole says that it came so far.
+// readLogEnd reads at most limit entries, from the last one back to the first or to
+// one with a link. whole reports whether it got that far.
 func (s *Service) readLogEnd(ctx context.Context, limit int) (end logEnd, whole bool, err error) {
 	var digests []blob.ID // newest first
 	var link blob.ID

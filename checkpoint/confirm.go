@@ -11,10 +11,10 @@ import (
 // confirmTries is how often a plan is made again because files changed meanwhile.
 const confirmTries = 5
 
-// confirmed makes a plan, and reads the files that it would replace or delete,
-// regardless of stamps: not every change modifies one. If a file differs from the
-// plan, the plan is made again with the actual content, so that the change gets an
-// author like any other.
+// confirmed makes a plan, and reads the files that it would replace or delete
+// whatever their stamps say: not every change modifies the stamp. If a file differs
+// from the plan, the plan is made again with the actual content, so that the change
+// gets an author like any other.
 func (w *Workspace) confirmed(ctx context.Context, make func() (*job, error)) (*job, error) {
 	for range confirmTries {
 		job, err := make()

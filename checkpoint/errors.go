@@ -11,14 +11,14 @@ import (
 
 // Errors that callers branch on with errors.Is.
 var (
-	// ErrNotFound says that there is no checkpoint, pin or operation of that name.
+	// ErrNotFound says that no checkpoint, pin or operation has that name.
 	ErrNotFound = fault.Named(fault.NotFound, "checkpoint-not-found", "checkpoint not found")
-	// ErrNoPath says that a rewind asks for a path that is neither in its target nor in the
-	// workspace.
+	// ErrNoPath says that a requested path is neither in the target of a rewind nor in
+	// the workspace.
 	ErrNoPath = fault.Named(fault.NotFound, "path-not-found", "path not found")
-	// ErrAmbiguous says that a prefix fits several checkpoints.
+	// ErrAmbiguous says that a prefix matches several checkpoints.
 	ErrAmbiguous = fault.Named(fault.Invalid, "ambiguous-reference", "ambiguous checkpoint")
-	// ErrBadRef says that a reference cannot be read.
+	// ErrBadRef says that a reference cannot be parsed.
 	ErrBadRef = fault.Named(fault.Invalid, "bad-reference", "malformed checkpoint reference")
 	// ErrBadRecord says that a stored row or list cannot be read.
 	ErrBadRecord = fault.Under(kv.ErrCorrupt, "bad-checkpoint", "checkpoint record is malformed")
@@ -26,7 +26,7 @@ var (
 	ErrNewerFormat = fault.Under(kv.ErrNewerFormat, "newer-checkpoint", "checkpoint record has a newer format")
 	// ErrDisabled says that capture or rewind is switched off.
 	ErrDisabled = fault.Named(fault.Unsupported, "checkpoints-disabled", "checkpoints are switched off")
-	// ErrOtherWorkspace says that a checkpoint is of another directory.
+	// ErrOtherWorkspace says that a checkpoint belongs to another directory.
 	ErrOtherWorkspace = fault.Named(fault.Conflict, "other-workspace", "checkpoint belongs to another workspace")
 	// ErrStalePlan says that the workspace, or the target, is no longer what a
 	// plan was made for. Nothing was changed.
@@ -40,25 +40,25 @@ var (
 	// workspace, where a rewind cannot exchange files all at once. Everything was put
 	// back.
 	ErrOtherFileSystem = swapdir.ErrOtherFileSystem
-	// ErrSameName says that names of the target are one name on the file system of the
-	// workspace. Nothing was changed.
+	// ErrSameName says that several names of the target are one name on the file system
+	// of the workspace. Nothing was changed.
 	ErrSameName = fault.Named(fault.Unsupported, "same-name", "names are one name on this file system")
 	// ErrTimeout says that the file system was too slow. Everything was put back.
 	ErrTimeout = swapdir.ErrTimeout
-	// ErrRolledBack says that a rewind failed and was taken back.
+	// ErrRolledBack says that a rewind failed and was rolled back.
 	ErrRolledBack = fault.Named(fault.RolledBack, "rolled-back", "rewind failed and was rolled back")
-	// ErrInterrupted says that a rewind ended in between: taking it back failed too, or
-	// the store cannot tell whether it took place. The next Open of the workspace,
-	// after one of the store, finishes it or takes it back.
+	// ErrInterrupted says that a rewind stopped halfway: rolling it back failed too, or
+	// the store cannot tell whether it was committed. Reopen the store, and the next
+	// Open of the workspace finishes the rewind or rolls it back.
 	ErrInterrupted = fault.Named(fault.Uncertain, "rewind-interrupted", "rewind interrupted: open the workspace again")
-	// ErrBusy says that another process works on the workspace.
+	// ErrBusy says that another process is working on the workspace.
 	ErrBusy = fault.Named(fault.Busy, "workspace-busy", "workspace is busy")
 	// ErrNothing says that there is nothing to undo or to redo.
 	ErrNothing = fault.Named(fault.NotFound, "nothing-to-undo", "nothing to undo or redo")
-	// ErrNoProcess says that a process does not run, or cannot be identified here.
+	// ErrNoProcess says that a process is not running, or cannot be identified here.
 	ErrNoProcess = fault.Named(fault.NotFound, "no-process", "no such process")
-	// ErrNoConversations says that a conversation should be moved and nobody who
-	// can do it was given in Options.
+	// ErrNoConversations says that a conversation should be rewound but
+	// Options.Conversations is not set.
 	ErrNoConversations = fault.Named(fault.Conflict, "no-conversations", "conversations are not connected")
 )
 

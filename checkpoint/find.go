@@ -23,8 +23,8 @@ func isPrefix(text string) bool {
 // ValidID reports whether a text has the form of a whole id of a checkpoint, in any case.
 func ValidID(text string) bool { return len(text) == idLength && isPrefix(text) }
 
-// Find returns the checkpoint whose id begins with a prefix, in whatever workspace it
-// is. The error wraps ErrNotFound, or is an *AmbiguousError.
+// Find returns the checkpoint whose id begins with a prefix, in any workspace. The
+// error wraps ErrNotFound, or is an *AmbiguousError.
 func (s *Service) Find(ctx context.Context, prefix string) (*Record, error) {
 	if prefix == "" || !isPrefix(prefix) {
 		return nil, fmt.Errorf("%w: %q", ErrNotFound, prefix)
@@ -42,8 +42,8 @@ func (s *Service) Find(ctx context.Context, prefix string) (*Record, error) {
 	return s.Get(ctx, id)
 }
 
-// List gives the checkpoints of all workspaces, newest first. One that cannot be read
-// is an *UnreadableError, and those after it follow.
+// List yields the checkpoints of all workspaces, newest first. For one that cannot be
+// read it yields an *UnreadableError and continues.
 func (s *Service) List(ctx context.Context, opts *ListOptions) iter.Seq2[*Record, error] {
 	var o ListOptions
 	if opts != nil {

@@ -120,7 +120,7 @@ func (h *holds) of(r *Retained, now time.Time) Held {
 	return ""
 }
 
-// begun lists the checkpoints that running turns began with, given the row of a
+// begun lists the checkpoints that running turns began with, from the row of a
 // workspace. If the row is unreadable, nothing can be rewound there.
 func (s *Service) begun(row []byte) []string {
 	var m stetv1.WorkspaceRecord

@@ -176,8 +176,8 @@ func stateAt(rec *Record, now blob.ID) blob.ID {
 	return rec.Root
 }
 
-// unlessLost returns a root, or zero if it is lost: nothing can go back to it then, and it
-// must not keep a conversation from leaving it.
+// unlessLost returns a root, or zero if it is lost: nothing can go back to it then,
+// and a conversation must be able to leave it.
 func (w *Workspace) unlessLost(ctx context.Context, root blob.ID) (blob.ID, error) {
 	if root.IsZero() {
 		return root, nil
@@ -282,8 +282,8 @@ func (w *Workspace) chooseActions(ctx context.Context, p *Plan, states []PathSta
 	return w.nameWriters(ctx, p.Actions)
 }
 
-// nameWriters finds out how to name the conversations of conflicts, so that every verb
-// takes the name.
+// nameWriters looks up names for the conversations of conflicts that every command
+// accepts.
 func (w *Workspace) nameWriters(ctx context.Context, actions []Action) error {
 	for i := range actions {
 		a := &actions[i]
@@ -368,7 +368,8 @@ func (w *Workspace) occupied(states []PathState) error {
 }
 
 func readNames(root *os.Root, path string) ([]string, error) {
-	// It may have become a FIFO without a writer. The slash refuses what is not a directory.
+	// It may have become a FIFO without a writer. The slash makes opening fail for
+	// anything but a directory.
 	dir, err := root.OpenFile(path+"/", os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err

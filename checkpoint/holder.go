@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// lockHolder is what a process writes into the lock file of a workspace while it holds
-// the lock, so that others can say who does.
+// lockHolder is what a process writes into the lock file of a workspace while it
+// holds the lock, so that others can name it.
 type lockHolder struct {
 	Process
 	Since time.Time
 }
 
-// sign writes this process into a lock file that it holds, and returns what removes it
-// again. It is for people only, so errors do not matter.
+// sign writes this process into a lock file that it holds, and returns a function
+// that removes it again. Only people read it, so errors do not matter.
 func (s *Service) sign(path string) (erase func()) {
 	command := s.opts.Command
 	if command == "" {

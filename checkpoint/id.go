@@ -10,8 +10,8 @@ import (
 )
 
 // nextID returns an id that is greater than last, even if the clock went back or
-// stands still: the order of a workspace's checkpoints is the order of their ids, and
-// clocks do not guarantee order.
+// stands still: checkpoints of a workspace are ordered by their ids, and clocks do
+// not guarantee order.
 func nextID(now time.Time, last string) (string, error) {
 	ms := ulid.Timestamp(now)
 	var id ulid.ULID

@@ -11,19 +11,19 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// IgnoredFiles says what to do about files that a rule leaves out, such as an ignored .env,
-// and that exist when a turn begins.
+// IgnoredFiles says what to do about files that exist when a turn begins and that a
+// rule leaves out, such as an ignored .env.
 type IgnoredFiles string
 
-// The ways. The empty one is NoticeIgnored.
+// The values of IgnoredFiles. The empty one means NoticeIgnored.
 const (
 	// NoticeIgnored: their stamps are recorded, and those that change during the turn
 	// are reported. Their contents are not read.
 	NoticeIgnored IgnoredFiles = "notice"
 	// CaptureIgnored: small ones are captured, and a rewind restores them. Files that
-	// Options.Scan excludes, or has as secrets, are noticed only.
+	// Options.Scan excludes, or treats as secrets, are only noticed.
 	CaptureIgnored IgnoredFiles = "small"
-	// PassIgnored: nothing is done about them.
+	// PassIgnored: they are left out entirely.
 	PassIgnored IgnoredFiles = "off"
 )
 
@@ -117,7 +117,7 @@ func (w *Workspace) noticeEnd(ctx context.Context, c *capture, rec *Record) erro
 }
 
 // IgnoredChanges lists the ignored files that changed during the turn that a
-// checkpoint ended, and whose earlier contents no checkpoint has. It includes git
+// checkpoint ended and whose earlier contents no checkpoint has. It includes git
 // repositories that were deleted or replaced; workspace.IsRepository recognises them.
 func (s *Service) IgnoredChanges(ctx context.Context, rec *Record) ([]string, error) {
 	list, err := s.skippedList(ctx, rec)

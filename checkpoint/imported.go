@@ -18,10 +18,11 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// Imported is a checkpoint of another program. It knows only some files of a directory.
+// Imported is a checkpoint of another program. It covers only some files of a
+// directory.
 type Imported struct {
 	// Source is its id there. MessageID, Side and Turn say where in the conversation it
-	// was taken. A checkpoint that two messages name is given twice.
+	// was taken. A checkpoint that two messages name appears twice.
 	Source    string
 	MessageID string
 	Side      Side
@@ -33,32 +34,32 @@ type Imported struct {
 	// about other paths.
 	Tree   blob.ID
 	Absent []string
-	// Outside are files that it knows, but that are not in the directory.
+	// Outside lists files that it covers but that are outside the directory.
 	Outside []string
 }
 
-// Reasons why an imported checkpoint does not know a path.
+// Reasons why an imported checkpoint does not cover a path.
 const (
 	reasonPartial workspace.Reason = "not in the imported checkpoint"
 	reasonOutside workspace.Reason = "outside the directory"
 )
 
 // BranchSource begins the source of checkpoints that were taken in a copy of the directory.
-// They are no part of its sequence, as those of another program are not, and policies remove
-// them as they remove those of the directory itself.
+// Like those of another program, they are not part of its sequence; unlike them, they fall
+// under the same retention policies as those of the directory itself.
 const BranchSource = "stet:"
 
 // importBatch is how many checkpoints one commit adds.
 const importBatch = 64
 
-// AddImported adds the checkpoints of a conversation that another program made, oldest
-// first. They are listed under the conversation, and are no part of the sequence of the
-// directory, which need not exist: nothing is derived from them about its authors.
-// A rewind to one changes only the paths that it knows.
+// AddImported adds the checkpoints of a conversation that another program made,
+// oldest first. They are listed under the conversation and are not part of the
+// sequence of the directory, which need not exist: they do not affect the authors of
+// its files. A rewind to one changes only the paths that it covers.
 //
-// It can be repeated with a longer list: checkpoints that are there are compared by
-// source, message and side, and changed where they differ. It returns how many it added
-// or changed.
+// It can be repeated with a longer list: checkpoints that are already stored are
+// matched by source, message and side, and changed where they differ. It returns how
+// many it added or changed.
 func (s *Service) AddImported(ctx context.Context, conversation, directory, author string, list []Imported) (int, error) {
 	add := &importing{s: s, conversation: conversation, workspace: WorkspaceID(directory), author: author, known: map[mention]*Record{}}
 	for rec, err := range s.ListConversation(ctx, conversation) {
@@ -164,7 +165,8 @@ func (add *importing) record(ctx context.Context, one *Imported, b *kv.Batch) (*
 	return rec, nil
 }
 
-// place gives a checkpoint its id, number and parent: those that it has, or the next.
+// place gives a checkpoint its id, number and parent: those that it already has, or
+// the next.
 func (add *importing) place(rec, old *Record) error {
 	if old != nil {
 		rec.ID, rec.Number, rec.Parent = old.ID, old.Number, old.Parent
@@ -206,7 +208,7 @@ func importedTime(at time.Time) time.Time {
 	return at.Truncate(time.Millisecond)
 }
 
-// importedList describes what an imported checkpoint does not know.
+// importedList describes what an imported checkpoint does not cover.
 func importedList(one *Imported) (blob.Blob, error) {
 	absent := slices.Clone(one.Absent)
 	slices.Sort(absent)
@@ -239,8 +241,8 @@ func (add *importing) count(ctx context.Context, rec *Record) (err error) {
 	return (&Workspace{s: add.s}).count(ctx, changes, rec)
 }
 
-// keptWithConversation reports whether no policy removes a checkpoint: it is imported from
-// another program, and its conversation is there.
+// keptWithConversation reports whether a checkpoint is exempt from policies, because
+// it was imported from another program and its conversation exists.
 func (s *Service) keptWithConversation(ctx context.Context, rec *Record) (bool, error) {
 	if !rec.partial() {
 		return false, nil

@@ -61,7 +61,7 @@ func (w *Workspace) journal(ctx context.Context, swap *swapdir.Swap, saved *Reco
 	}, nil
 }
 
-// interrupted reports whether an earlier rewind did not end.
+// interrupted reports whether an earlier rewind did not finish.
 func (w *Workspace) interrupted(ctx context.Context) (bool, error) {
 	_, err := w.s.rows.Get(ctx, keyspace.Journal(w.id))
 	if err == nil {
@@ -141,7 +141,7 @@ func (w *Workspace) recover(ctx context.Context) (*Recovery, error) {
 
 // claim writes the journal again before anything is rolled back. If that succeeds,
 // the visible state is final: the rewind did not happen. A store whose last commit is
-// uncertain takes no writes, and shows the outcome after it was reopened.
+// uncertain accepts no writes, and shows the outcome once it is reopened.
 func (w *Workspace) claim(ctx context.Context, row kv.Row) (kv.Row, error) {
 	err := w.s.rows.Commit(ctx, &kv.Batch{
 		Expect: []kv.Expect{{Key: row.Key, Version: row.Version}},

@@ -10,9 +10,9 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// SetState gives a checkpoint the state of its conversation, and the message at which that
+// SetState sets the state of a checkpoint's conversation, and the message at which it
 // was saved. It is for agents that write their record after the files of a turn were
-// captured; nothing else of a checkpoint changes once it is made.
+// captured; nothing else in a checkpoint changes once it is made.
 func (w *Workspace) SetState(ctx context.Context, id string, root blob.ID, message string) error {
 	if err := w.setState(ctx, id, root, message); err != nil {
 		return fmt.Errorf("set the state of checkpoint %q: %w", id, err)
@@ -38,7 +38,7 @@ func (w *Workspace) setState(ctx context.Context, id string, root blob.ID, messa
 	if err != nil {
 		return err
 	}
-	stored := new(stetv1.CheckpointRecord) // with what only a newer release knows
+	stored := new(stetv1.CheckpointRecord) // keeps fields that only a newer release knows
 	if err := unmarshal(row.Value, stored); err != nil {
 		return err
 	}

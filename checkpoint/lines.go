@@ -122,8 +122,8 @@ func (w *Workspace) count(ctx context.Context, changed []workspace.Change, rec *
 
 func isDir(e *workspace.Entry) bool { return e != nil && e.Kind == workspace.Dir }
 
-// Compare counts the files that differ between two checkpoints, and their lines. Of many
-// files it counts the lines of some, and says so with partial.
+// Compare counts the files that differ between two checkpoints, and their lines. If
+// many files differ, it counts the lines of only some of them and sets partial.
 func (s *Service) Compare(ctx context.Context, older, newer *Record) (files, added, removed uint64, partial bool, err error) {
 	changed, err := workspace.Diff(ctx, s.blobs, older.Tree, newer.Tree)
 	if err == nil {

@@ -50,8 +50,8 @@ func (s *Service) ListWorkspace(ctx context.Context, workspace string, opts *Lis
 	return o.selected((&Workspace{s: s, id: workspace}).newestFirst(ctx, o.Before))
 }
 
-// selected yields those of the conversation, up to the limit. What cannot be read
-// counts, too.
+// selected yields those of the conversation, up to the limit. Unreadable ones count,
+// too.
 func (o ListOptions) selected(records iter.Seq2[*Record, error]) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		n := 0
@@ -147,11 +147,11 @@ const (
 type gathered struct {
 	s     *Service
 	rows  map[string]kv.Row // by key
-	alone bool              // others are between them, so that each is read by itself
+	alone bool              // other rows lie between them, so each is read by itself
 }
 
-// read reads the rows that lie beside each other with one scan. What it misses is read alone:
-// others may lie between, or something is damaged.
+// read reads adjacent rows with one scan. Rows that it misses are read one by one: others may
+// lie between them, or something is damaged.
 func (g *gathered) read(ctx context.Context, listed []kv.Row) {
 	clear(g.rows)
 	if g.alone || len(listed) < 2 {
@@ -174,8 +174,8 @@ func (g *gathered) read(ctx context.Context, listed []kv.Row) {
 	g.alone = len(g.rows) == limit
 }
 
-// get returns the checkpoint that a row of an index names. It returns nil if there is none any
-// more.
+// get returns the checkpoint that a row of an index names. It returns nil if that no longer
+// exists.
 func (g *gathered) get(ctx context.Context, listed kv.Row) (*Record, error) {
 	id := keyspace.Last(listed.Key)
 	var rec *Record

@@ -48,7 +48,7 @@ func (s *Service) lock(ctx context.Context, id string) (unlock func(), err error
 	}, nil
 }
 
-// lockFailed explains err, the failure to get a lock in time.
+// lockFailed explains err, a failure to get a lock in time.
 func lockFailed(ctx context.Context, err, busy error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -10,8 +10,8 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// dropLostRoot removes the state from a record if that is what the store lacked, and
-// returns the loss.
+// dropLostRoot removes the state from a record if the store lacks it, and returns the
+// loss.
 func dropLostRoot(rec *Record, err error) error {
 	var missing *kv.MissingBlobsError
 	if rec.Root.IsZero() || !errors.As(err, &missing) || !slices.Contains(missing.IDs, rec.Root) {

@@ -129,8 +129,8 @@ func equalLines(a, b []string) bool {
 }
 
 // mergeAll makes the contents of the actions that need merging. Files that do not
-// merge stay conflicts and say why. Conflicts that nobody wants to merge say whether
-// that would be possible.
+// merge stay conflicts and say why. Conflicts for which no merge was chosen say
+// whether one would be possible.
 func (w *Workspace) mergeAll(ctx context.Context, actions []Action, choice func(string) Choice) error {
 	for i := range actions {
 		a := &actions[i]
@@ -194,7 +194,7 @@ func (w *Workspace) offerMerge(ctx context.Context, a *Action) error {
 	return err
 }
 
-// revert takes changes back, newest first, from what is there now. It returns why that
+// revert undoes changes, newest first, in the current content. It returns why that
 // does not work, or nothing.
 func (w *Workspace) revert(ctx context.Context, from *workspace.Entry, changes []inverse, markers bool) (now draft, why string, err error) {
 	now.entry = from

@@ -26,7 +26,7 @@ var ErrInPlace = fault.Named(fault.Conflict, "not-moved", "not moved")
 // Moved is the result of Move.
 type Moved struct {
 	From, To string // absolute paths
-	// Checkpoints is how many To has now, and Exchanged how many From got from To.
+	// Checkpoints is how many To has now; Exchanged is how many From got from To.
 	Checkpoints, Exchanged int
 	Operation              *Operation
 }
@@ -180,9 +180,10 @@ func (s *Service) rename(ctx context.Context, b *kv.Batch, st *state, id, path s
 	return checkpoints, nil
 }
 
-// movePins adds to a batch the changes that give the names of one workspace to another.
-// The other one's go the opposite way if the histories are exchanged, or if they are in
-// the way: a workspace without a history may have names for imported checkpoints.
+// movePins adds to a batch the changes that give the names of one workspace to
+// another. The other one's names go the opposite way if the histories are exchanged
+// or the names collide: a workspace without a history may have names for imported
+// checkpoints.
 func (s *Service) movePins(ctx context.Context, b *kv.Batch, from, to string, exchange bool) error {
 	var pins []Pin
 	moved := make(map[string]bool) // names

@@ -14,16 +14,17 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// A checkpoint may come from a system that can have more names than this one. What a
-// rewind cannot bring back is found before it begins: a path whose name or kind is not
-// possible here is left alone and named, and two names that are one name here refuse the
-// rewind, because nobody knows which of the two is meant.
+// A checkpoint may come from a system that allows more names than this one. A rewind
+// finds out before it begins what it cannot restore: it leaves a path alone, and
+// reports it, if the name or kind is not possible here, and it fails if two names are
+// one name here, because nothing says which of the two is meant.
 
-// sameNames are two paths that are one on this file system.
+// sameNames are two paths that are the same on this file system.
 type sameNames struct{ path, other string }
 
-// markImpossible marks the paths that the system cannot have as the target has them. It
-// returns the pairs of paths that would come and cannot be told apart.
+// markImpossible marks the paths whose state in the target is not possible on this
+// system. It returns the pairs of paths to restore that this system cannot tell
+// apart.
 func (w *Workspace) markImpossible(states []PathState) ([]sameNames, error) {
 	traits := workspace.TraitsOf(w.path)
 	if isPlain(traits) {
@@ -53,13 +54,14 @@ func (w *Workspace) markImpossible(states []PathState) ([]sameNames, error) {
 	return same, nil
 }
 
-// isPlain reports whether a file system can hold whatever a checkpoint has.
+// isPlain reports whether a file system can hold anything that a checkpoint has.
 func isPlain(t workspace.Traits) bool {
 	return !t.FoldsCase && !t.Normalises && t.Modes && t.Links && runtime.GOOS != "windows"
 }
 
-// askNames asks the file system about the names that may come and that not every file
-// system can hold. It returns why paths are not possible, and paths that are one.
+// askNames asks the file system about names that may be restored and that not every
+// file system can hold. It returns why paths are not possible, and the paths that are
+// the same.
 func (w *Workspace) askNames(states []PathState) (bad map[string]string, same []sameNames, err error) {
 	bad = map[string]string{}
 	comes := map[string][]string{} // by directory
@@ -122,8 +124,8 @@ func isASCII(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r >= 0x80 }) < 0
 }
 
-// checkNames refuses actions that bring two names which are one here, or a name that is one
-// with another that stays.
+// checkNames rejects actions that restore two names that are one name here, or a name
+// that is the same as another that stays.
 func (w *Workspace) checkNames(actions []Action, same []sameNames) error {
 	traits := workspace.TraitsOf(w.path)
 	if isPlain(traits) {
@@ -181,8 +183,8 @@ func spelledOtherwise(root *os.Root, path string) (string, error) {
 	if err != nil || slices.Contains(names, name) {
 		return "", err
 	}
-	// A look at a name that is not listed may be remembered by the system for a second,
-	// so that it is only taken where the list does not tell.
+	// The system may cache for a second that an unlisted name does not exist, so look
+	// one up only where the list cannot answer.
 	if i := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, name) }); i >= 0 && isASCII(name) {
 		return joinPath(dir, names[i]), nil
 	}
@@ -208,7 +210,7 @@ func joinPath(dir, name string) string {
 	return dir + "/" + name
 }
 
-// lost says what the file system cannot hold of what actions bring.
+// lost describes what the file system cannot hold of what actions restore.
 func (w *Workspace) lost(actions []Action) []string {
 	if workspace.TraitsOf(w.path).Modes {
 		return nil

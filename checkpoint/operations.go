@@ -15,7 +15,7 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Kinds of operations that this package knows. Others may log their own.
+// Kinds of operations that this package logs. Other packages may log their own.
 const (
 	OpRewind = "rewind"
 	OpUndo   = "undo"
@@ -46,8 +46,8 @@ type Operation struct {
 	Of uint64
 	// Scope lists the paths to which a rewind was limited; empty means all.
 	Scope []string
-	// Files is the number of changed files. Operations of earlier releases counted
-	// directories, too, which Paths lists.
+	// Files is the number of changed files. Operations of earlier releases also counted
+	// directories, which Paths lists.
 	Files uint64
 
 	paths  []string // to be stored
@@ -55,7 +55,7 @@ type Operation struct {
 }
 
 // Whole reports whether the operation went to its target as a whole: a rewind of some
-// paths restores them, and the work goes on where it was.
+// paths restores them, and the work continues where it was.
 func (o *Operation) Whole() bool {
 	return len(o.Scope) == 0 || !o.RootAfter.IsZero() && o.RootAfter != o.RootBefore
 }
@@ -65,7 +65,7 @@ func (o *Operation) ID() string { return fmt.Sprintf("op%d", o.Seq) }
 
 // Append adds an entry to the log as a part of a batch. It sets Seq, and Time if that
 // is zero. The commit fails with a conflict if another process added an entry
-// meanwhile: make the batch again.
+// meanwhile: rebuild the batch then.
 func (s *Service) Append(ctx context.Context, op *Operation, b *kv.Batch) error {
 	end, err := s.logEnd(ctx)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Service) Append(ctx context.Context, op *Operation, b *kv.Batch) error 
 	return s.appendAt(ctx, end, op, b)
 }
 
-// appendAt is Append for a caller that has read the end of the log before.
+// appendAt is Append for a caller that has already read the end of the log.
 func (s *Service) appendAt(ctx context.Context, end logEnd, op *Operation, b *kv.Batch) error {
 	if end.seq >= maxNumber {
 		return bad("the log of operations is full at %d", end.seq)

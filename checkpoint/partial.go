@@ -11,9 +11,9 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// Known returns the files that a checkpoint knows, and those that it knows not to have
-// existed. It returns nil for one that knows its whole directory, which all do but
-// imported ones.
+// Known returns the files that a checkpoint covers, including those that it records
+// as missing. It returns nil for a checkpoint that covers its whole directory, as all
+// but imported ones do.
 func (s *Service) Known(ctx context.Context, rec *Record) (map[string]bool, error) {
 	if rec == nil || rec.Kind != Import {
 		return nil, nil
@@ -41,13 +41,13 @@ func (s *Service) Known(ctx context.Context, rec *Record) (map[string]bool, erro
 }
 
 // partial reports whether a checkpoint may lack files that its directory had. Those of another
-// program do; a branch has the whole directory.
+// program may; a branch has the whole directory.
 func (r *Record) partial() bool {
 	return r != nil && r.Kind == Import && !strings.HasPrefix(r.Source, BranchSource)
 }
 
-// Comparable leaves out the changes at paths that one of the compared checkpoints does
-// not know. Nil stands for the present.
+// Comparable leaves out the changes at paths that one of the compared checkpoints
+// does not cover. Nil stands for the present.
 func (s *Service) Comparable(ctx context.Context, changes []workspace.Change, compared ...*Record) ([]workspace.Change, error) {
 	for _, rec := range compared {
 		if !rec.partial() {
@@ -62,9 +62,9 @@ func (s *Service) Comparable(ctx context.Context, changes []workspace.Change, co
 	return changes, nil
 }
 
-// planImported decides about the paths that an imported checkpoint knows. What a path
-// had in the latest imported checkpoint of the conversation is the agent's; if it has
-// something else now, it was changed since.
+// planImported decides about the paths that an imported checkpoint covers. The state
+// of a path in the latest imported checkpoint of the conversation is the agent's; if
+// it differs now, it was changed since.
 func (w *Workspace) planImported(ctx context.Context, st *state, p *Plan, present *capture) (*capture, error) {
 	known, err := w.s.Known(ctx, p.Target)
 	if err != nil {
@@ -91,7 +91,8 @@ func (w *Workspace) planImported(ctx context.Context, st *state, p *Plan, presen
 	})
 }
 
-// lastImported returns what the newest imported checkpoint that knows a path has there.
+// lastImported returns, for each path, the entry in the newest imported checkpoint
+// that covers it.
 func (s *Service) lastImported(ctx context.Context, target *Record, paths []string) (map[string]*workspace.Entry, error) {
 	last := make(map[string]*workspace.Entry, len(paths))
 	for rec, err := range s.ListConversation(ctx, target.Conversation) {
@@ -125,8 +126,8 @@ func (s *Service) lastImported(ctx context.Context, target *Record, paths []stri
 	return last, nil
 }
 
-// overlay puts the paths that an imported checkpoint knows on top of the present. It
-// does not know modes, so those of the present stay.
+// overlay puts the paths that an imported checkpoint covers on top of the present.
+// The checkpoint has no modes, so those of the present stay.
 func (w *Workspace) overlay(ctx context.Context, target *Record, last map[string]*workspace.Entry, paths []string, present *capture) (Exchange, error) {
 	to, before := make(map[string]*workspace.Entry), make(map[string]*workspace.Entry)
 	for _, path := range paths {
@@ -148,7 +149,7 @@ func (w *Workspace) overlay(ctx context.Context, target *Record, last map[string
 	return e, err
 }
 
-// withMode returns an entry with the mode of what is there now, if that is of the same
+// withMode returns an entry with the current mode of the path, if that is of the same
 // kind. A directory keeps its content.
 func withMode(e, now *workspace.Entry) *workspace.Entry {
 	if e == nil {
@@ -174,8 +175,8 @@ func (w *Workspace) importedNamed(ctx context.Context, conversation, ref string)
 	return w.importedBy(ctx, conversation, ref, func(rec *Record) bool { return rec.Source == ref })
 }
 
-// importedBy finds an imported checkpoint: of a conversation the newest that fits, and
-// without a conversation the only one, among those of this directory or, if it has
+// importedBy finds an imported checkpoint: the newest match in a conversation or,
+// without a conversation, the only match among those of this directory or, if it has
 // none, of all.
 func (w *Workspace) importedBy(ctx context.Context, conversation, ref string, fits func(*Record) bool) (*Record, error) {
 	list := w.s.listed(ctx, keyspace.Checkpoints(), true)

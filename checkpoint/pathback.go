@@ -10,9 +10,9 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// pathBack says what was at a path, checkpoint by checkpoint, from a later one to earlier ones.
-// It reads many trees with one reader of the store, and few first: most files are younger than
-// their workspace.
+// pathBack looks up a path checkpoint by checkpoint, backwards in time. It reads many trees
+// with one reader of the store, and only a few at first: most files are younger than their
+// workspace.
 type pathBack struct {
 	v     *versions
 	in    pathIn
@@ -27,8 +27,8 @@ const (
 	mostTrees  = 1024
 )
 
-// at returns the entry at a path in the tree of a checkpoint, nil if there is none. A caller asks
-// for each checkpoint after those behind it, and may change the path.
+// at returns the entry at a path in the tree of a checkpoint, nil if there is none. Callers must
+// go from newer checkpoints to older ones, and may change the path on the way.
 func (b *pathBack) at(ctx context.Context, path string, i int) (*workspace.Entry, error) {
 	if n := i - (b.last - len(b.found) + 1); path == b.in.path && n >= 0 && n < len(b.found) {
 		return b.found[n], nil
@@ -67,7 +67,7 @@ func (b *pathBack) at(ctx context.Context, path string, i int) (*workspace.Entry
 		if len(b.found) == 0 {
 			return err
 		}
-		return nil // a tree that is lost, and that nobody may ask for, is left to the call for it
+		return nil // a lost tree is an error only if it is needed
 	})
 	if err != nil {
 		b.found = nil
@@ -89,8 +89,8 @@ type dirStep struct {
 	entry *workspace.Entry
 }
 
-// at returns the entry in a tree, nil if there is none. A directory that is the one of the tree
-// before is not read again.
+// at returns the entry in a tree, nil if there is none. It does not read a directory again that
+// the previous tree shares.
 func (p *pathIn) at(ctx context.Context, from blob.Reader, tree blob.ID) (*workspace.Entry, error) {
 	node := tree
 	for i, name := range p.names {

@@ -14,11 +14,12 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// pinFormat is the version of pins that belong to a workspace. Those of format 1 belong
-// to the workspace of their checkpoint, and no two have the same name.
+// pinFormat is the version of pins that belong to a workspace. Pins of format 1
+// belong to the workspace of their checkpoint, and no two have the same name.
 const pinFormat = 2
 
-// Pin is a name for a checkpoint. It belongs to a workspace; others may have the same.
+// Pin is a name for a checkpoint. It belongs to a workspace; other workspaces may use
+// the same name.
 type Pin struct {
 	Name string
 	// Workspace is the id of the workspace that has the name, which is that of the
@@ -37,8 +38,8 @@ func (p Pin) Row() (kv.Row, error) {
 	return kv.Row{Key: keyspace.CheckpointPin(p.Name, p.Workspace), Value: data}, err
 }
 
-// Pin names a checkpoint in its workspace. If another checkpoint of the workspace has the
-// name, it moves. Retention policies keep pinned checkpoints.
+// Pin names a checkpoint in its workspace. If another checkpoint of the workspace has
+// the name, the name moves. Retention policies keep pinned checkpoints.
 func (s *Service) Pin(ctx context.Context, name, id, author string) error {
 	if name == "" {
 		return fmt.Errorf("%w: empty pin", ErrBadRef)
@@ -127,8 +128,8 @@ func (s *Service) Unpin(ctx context.Context, workspace, name, author string) err
 	return nil
 }
 
-// Pinned returns the checkpoint of a name: the one that the workspace gave it, else the
-// only one that any workspace did. The error wraps ErrNotFound, or is an *AmbiguousError.
+// Pinned returns the checkpoint with a name: the one in the workspace, else the only
+// one in any workspace. The error wraps ErrNotFound, or is an *AmbiguousError.
 func (s *Service) Pinned(ctx context.Context, workspace, name string) (*Record, error) {
 	pin, err := s.PinNamed(ctx, workspace, name)
 	if workspace != "" && errors.Is(err, ErrNotFound) {
@@ -181,7 +182,7 @@ func (s *Service) Pins(ctx context.Context) iter.Seq2[Pin, error] {
 }
 
 // pinsIn returns the pins of some rows, in order. One that an earlier release wrote
-// counts only as long as its workspace did not give the name again.
+// counts only until its workspace uses the name again.
 func (s *Service) pinsIn(ctx context.Context, ranges ...kv.Range) ([]Pin, error) {
 	var pins, shared []Pin
 	for _, r := range ranges {

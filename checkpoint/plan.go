@@ -12,7 +12,7 @@ type ActionKind string
 
 // The kinds of actions.
 const (
-	// Restore: the path gets another content, mode or kind.
+	// Restore: the path gets different content, or another mode or kind.
 	Restore ActionKind = "restore"
 	// Create: the path is missing and is restored.
 	Create ActionKind = "create"
@@ -28,8 +28,8 @@ const (
 // Choice says what to do about a conflict.
 type Choice string
 
-// The choices. The empty one is KeepMine for a rewind, and for an undo or redo
-// means that a conflict stops it.
+// The choices. The empty one is KeepMine for a rewind; for an undo or redo it means
+// that a conflict stops it.
 const (
 	// KeepMine leaves the path unchanged.
 	KeepMine Choice = "keep-mine"
@@ -61,7 +61,7 @@ type PathState struct {
 	Excluded bool
 }
 
-// Rules are the rules of Decide.
+// Rules are the rules that Decide follows.
 type Rules struct {
 	// Mine reports whether the rewind reverts a change.
 	Mine func(path string, w Writer) bool
@@ -94,15 +94,15 @@ type Action struct {
 	Writer *Writer
 	// Merged means that After is merged from several versions.
 	Merged bool
-	// NoMerge is why a merge cannot resolve a conflict, for people, whether it was asked
-	// for or not. It is empty for a conflict that Merge resolves.
+	// NoMerge is why a merge cannot resolve a conflict, for people, whether or not one
+	// was requested. It is empty for a conflict that Merge resolves.
 	NoMerge string
 
-	// writerName is the beginning of the writer's id that tells it from others.
+	// writerName is a prefix of the writer's id that distinguishes it from others.
 	writerName string
 
 	undo  []inverse // changes to revert, newest first, if the content must be merged
-	offer []inverse // the same, if nobody asked for a merge
+	offer []inverse // the same, if no merge was requested
 }
 
 // inverse is a change to revert: from its result to the state before.

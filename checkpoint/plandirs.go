@@ -8,7 +8,7 @@ import (
 
 // Reconcile makes the actions of a plan consistent: no file without its directory, no
 // directory removed while something in it stays. It works in place on the result of
-// Decide for all paths that differ, and may add directories. Something else in the
+// Decide for all paths that differ, and may add directories. Anything else in the
 // place of a directory stays, unless the rules choose the target's state for what is
 // restored in it.
 func Reconcile(actions []Action, states []PathState, rules Rules) []Action {

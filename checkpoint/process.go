@@ -21,7 +21,7 @@ type Process struct {
 // Life is whether a process is running.
 type Life int
 
-// What is known.
+// The values of Life.
 const (
 	// Unknown: it is out of sight, as in another container.
 	Unknown Life = iota
@@ -52,9 +52,9 @@ func ProcessOf(pid int, command string) (Process, bool) {
 	return p, true
 }
 
-// HolderOf is a Holder whose turn ends with a process, for agents that report only where
-// a turn begins and ends. It returns ErrNoProcess if that is not running or cannot be
-// identified.
+// HolderOf returns a Holder whose turn ends with a process, for agents that report
+// only where a turn begins and ends. It returns ErrNoProcess if the process is not
+// running or cannot be identified.
 func HolderOf(pid int, command string) (Holder, error) {
 	p, ok := ProcessOf(pid, command)
 	if !ok || p.Life() != Alive {

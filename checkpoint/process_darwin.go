@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// here returns the name of this start of the system. It has one namespace.
+// here identifies this boot of the system. There is only one namespace.
 var here = sync.OnceValue(func() Process {
 	boot, err := unix.Sysctl("kern.bootsessionuuid")
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// here returns the names of this start of the system and of the namespace that its
-// processes are seen in. Both are empty without /proc.
+// here identifies this boot of the system and the PID namespace. Both are empty
+// without /proc.
 var here = sync.OnceValue(func() Process {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// here returns the name of this machine: times of processes count from a fixed date, so
-// that no process of an earlier start of the system has the time of a later one.
+// here returns the name of this machine: process times count from a fixed date, so no
+// process of an earlier boot has the time of a later one.
 var here = sync.OnceValue(func() Process {
 	name, err := os.Hostname()
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// recalled returns the results that this package and its readers keep in IndexDir.
+// recalled returns the store of results that this package and its readers keep in
+// IndexDir.
 func (s *Service) recalled() *recall.Store {
 	return recall.New(filepath.Join(s.opts.IndexDir, recall.Name), s.opts.IndexSeal)
 }
@@ -24,19 +25,19 @@ func (s *Service) Recall(ws, name string) []byte {
 	return s.recalled().Get(ws + "\x00" + name)
 }
 
-// Remember keeps a result that a read model can work out again, if IndexDir is set and
-// nothing fails. It must depend on nothing but blobs and ids that the result names.
+// Remember keeps a result that a read model can recompute, if IndexDir is set and
+// nothing fails. It must depend only on blobs and ids that the result names.
 func (s *Service) Remember(ws, name string, result []byte) {
 	if s.opts.IndexDir != "" {
 		s.recalled().Put(ws+"\x00"+name, result)
 	}
 }
 
-// manyTrees are worth remembering: each takes some 12 µs to read.
+// manyTrees is how many trees are worth remembering: each takes some 12 µs to read.
 const manyTrees = 256
 
-// seenTrees is what trees have at a path. A tree is named by its hash, so this is true forever,
-// whatever becomes of the checkpoints.
+// seenTrees is what trees have at a path. A tree is named by its hash, so this never becomes
+// wrong, whatever happens to the checkpoints.
 type seenTrees struct {
 	at    map[blob.ID]*workspace.Entry // nil if there is nothing
 	order []blob.ID                    // of the keys: neighbours have mostly the same entry
@@ -72,7 +73,7 @@ func (v *versions) workspace() string { return v.records[len(v.records)-1].Works
 
 const treesAt = "trees\x00"
 
-// remember keeps what was read, without trees that no checkpoint has any more.
+// remember keeps what was read, without trees that no longer have a checkpoint.
 func (v *versions) remember() {
 	var kept map[blob.ID]bool
 	for path, t := range v.seen {

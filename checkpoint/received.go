@@ -10,8 +10,8 @@ import (
 )
 
 // A writer of a store decides what a rewind writes to the disk. A program with a
-// set-user-id bit would run with the rights of the user who rewinds, possibly root.
-// So these bits are restored only if this store captured them itself.
+// set-user-id bit would run with the rights of the user who rewinds, possibly root,
+// so these bits are restored only if this store captured them itself.
 
 // specialBits are the mode bits that are not accepted from other stores.
 const specialBits = 0o7000

@@ -11,8 +11,9 @@ import (
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 )
 
-// format is the version of all rows of this package, but for imported checkpoints.
-// Releases that read only this one would take them for checkpoints of whole directories.
+// format is the version of all rows of this package except imported checkpoints.
+// Releases that read only this version would mistake those for checkpoints of whole
+// directories.
 const (
 	format         = 1
 	importedFormat = 2
@@ -97,9 +98,9 @@ type Record struct {
 	beside      []string
 }
 
-// Name returns the short name of the checkpoint within its workspace, such as
-// "c7", or that of an imported one within its conversation, such as "i7". It is as
-// stable as the id.
+// Name returns the short name of the checkpoint within its workspace, such as "c7",
+// or of an imported one within its conversation, such as "i7". It is as stable as the
+// id.
 func (r *Record) Name() string {
 	if r.Kind == Import {
 		return fmt.Sprintf("i%d", r.Number)
@@ -160,7 +161,7 @@ func marshal(m proto.Message) ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
 }
 
-// unmarshal reads a row. A newer format is refused, because this release might
+// unmarshal reads a row. It rejects a newer format, because this release might
 // misread it.
 func unmarshal(data []byte, m formatted) error {
 	if err := proto.Unmarshal(data, m); err != nil {

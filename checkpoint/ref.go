@@ -33,7 +33,8 @@ func (w *Workspace) Resolve(ctx context.Context, ref, conversation string) (*Rec
 
 // Resolve is Workspace.Resolve for a workspace that need not be open or exist, by its
 // id. Without a workspace it looks in that of the conversation's latest checkpoint.
-// Without either it finds ids, prefixes and pins; other references are ErrBadRef.
+// Without either it finds ids, prefixes and pins; for other references it returns
+// ErrBadRef.
 func (s *Service) Resolve(ctx context.Context, workspace, conversation, ref string) (*Record, error) {
 	if s.opts.DisableRead {
 		return nil, ErrDisabled
@@ -137,7 +138,8 @@ func (w *Workspace) resolve(ctx context.Context, ref, conversation string) (*Rec
 	return rec, err
 }
 
-// byName finds a checkpoint of the workspace by number or prefix, and any by its id.
+// byName finds a checkpoint of the workspace by number or prefix, and any checkpoint
+// by its id.
 func (w *Workspace) byName(ctx context.Context, ref string) (*Record, error) {
 	lower := strings.ToLower(ref)
 	if number, err := strconv.ParseUint(strings.TrimPrefix(lower, "c"), 10, 64); err == nil && lower[0] == 'c' {
@@ -227,7 +229,7 @@ func (w *Workspace) byTurn(ctx context.Context, conversation string, turn uint64
 	return rec, err
 }
 
-// findOf is find, and finds imported checkpoints of a conversation, too.
+// findOf is like find, but also finds imported checkpoints of a conversation.
 func (w *Workspace) findOf(ctx context.Context, conversation string, fits func(*Record) bool) (*Record, error) {
 	rec, err := w.find(ctx, fits)
 	if errors.Is(err, ErrNotFound) && conversation != "" {

@@ -32,15 +32,15 @@ type RewindRequest struct {
 	// To is a reference to a checkpoint; see Workspace.Resolve.
 	To string
 	// Conversation is the conversation whose changes are reverted; the target's if
-	// empty. If the target has none either, changes of all conversations are.
+	// empty. If the target has none either, changes of all conversations are reverted.
 	Conversation string
 	Scope        Scope
 	// Paths limits the rewind to these paths and everything below them.
 	Paths []string
 	// Exact makes the files exactly those of the checkpoint, regardless of authors:
 	// nothing is a conflict, nothing captured is kept. Files that no checkpoint could
-	// have, such as special files and ignored files that were never captured, stay,
-	// and so do files that existed then but were not captured. It combines only with
+	// have, such as special files and ignored files that were never captured, stay, and
+	// so do files that existed then but were not captured. It can be combined only with
 	// To and Paths.
 	Exact bool
 	// OnlyTurn reverts the changes of one turn of the conversation and keeps later
@@ -49,14 +49,14 @@ type RewindRequest struct {
 	// Exchange goes to a tree that no checkpoint has, such as one converted from
 	// another form. To is not used; conversations are not moved.
 	Exchange *Exchange
-	// Lines puts back lines of one file of the checkpoint, instead of whole files. What
-	// was changed in the file since stays; where the same lines were changed since, the
-	// plan has a conflict. Conversations are not moved. It combines only with To.
+	// Lines puts back lines of one file of the checkpoint, instead of whole files. Later
+	// changes of the file stay; where the same lines were changed since, the plan has a
+	// conflict. Conversations are not moved. It can be combined only with To.
 	Lines *Lines
-	// Elsewhere accepts an imported checkpoint of another directory: its paths are
-	// taken as those of this one.
+	// Elsewhere accepts an imported checkpoint of another directory, and treats its
+	// paths as paths of this one.
 	Elsewhere bool
-	// Choice is what to do about conflicts, and Choices the same for single paths.
+	// Choice is what to do about conflicts; Choices overrides it for single paths.
 	Choice  Choice
 	Choices map[string]Choice
 	Author  string
@@ -64,7 +64,7 @@ type RewindRequest struct {
 	// saved. If it returns an error, Rewind returns that. The workspace is locked
 	// meanwhile: ask people beforehand, with Plan.
 	Agree func(context.Context, *Plan) error
-	// Progress is called with the number of steps done and of all steps.
+	// Progress is called with the number of steps done and the total.
 	Progress func(done, all int)
 }
 
@@ -75,8 +75,8 @@ type Exchange struct {
 	To, Last blob.ID
 	// Paths are the affected paths; others are left alone.
 	Paths []string
-	// Adopts names the branch whose files are brought in, for the log; empty for an exchange
-	// that goes back.
+	// Adopts names the branch whose files are adopted, for the log; empty for an
+	// exchange that goes back.
 	Adopts string
 }
 
@@ -99,8 +99,8 @@ func (r *RewindRequest) asks(path string) bool {
 
 // Plan is what a rewind would do.
 type Plan struct {
-	// Token identifies the plan: its inputs and its actions. Another state of the
-	// workspace or another choice gives another token.
+	// Token identifies the plan: its inputs and its actions. A different state of the
+	// workspace or a different choice gives a different token.
 	Token string
 	// Target is the target checkpoint; nil for a plan without one, such as one that
 	// removes a single turn.
@@ -112,11 +112,11 @@ type Plan struct {
 	// NotCaptured lists paths that the current tree does not cover; all of them are
 	// left alone.
 	NotCaptured []workspace.Skipped
-	// NotKept is what no checkpoint holds of the files that the plan replaces or
+	// NotKept describes what no checkpoint stores of the files that the plan replaces or
 	// deletes: an undo restores them without it.
 	NotKept workspace.NotKept
-	// Lost says, for people, what the file system of the workspace cannot hold of what comes
-	// back.
+	// Lost describes, for people, what the file system of the workspace cannot hold of
+	// what is restored.
 	Lost []string
 	// Conversation is the conversation whose changes are reverted; empty for all.
 	Conversation string
@@ -134,13 +134,13 @@ type Plan struct {
 }
 
 // Request returns the request of the plan. Rewind with it and the plan's token does
-// what the plan lists. The plan of an undo or a redo has none: see Undo.
+// what the plan lists. The plan of an undo or a redo has no request: see Undo.
 func (p *Plan) Request() RewindRequest { return p.request }
 
 // OnlyTurn returns the single turn that the plan reverts, or 0.
 func (p *Plan) OnlyTurn() uint64 { return p.request.OnlyTurn }
 
-// Adopts returns the branch whose files the plan brings in, or "".
+// Adopts returns the branch whose files the plan adopts, or "".
 func (p *Plan) Adopts() string {
 	if p.request.Exchange == nil {
 		return ""
@@ -230,7 +230,7 @@ func entryText(e *workspace.Entry) string {
 	return fmt.Sprintf("%s %o %s", e.Kind, e.Mode, e.ID)
 }
 
-// Schema of a plan in JSON.
+// PlanSchema is the schema of a plan in JSON.
 const PlanSchema = "stet.rewind.plan.v1"
 
 // MarshalJSON returns the plan in its stable JSON form.
@@ -245,7 +245,8 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 		Reason string     `json:"reason,omitempty"`
 		Why    Why        `json:"why,omitempty"`
 		Merged bool       `json:"merged,omitempty"`
-		// Unmerged says why a merge cannot resolve a conflict, whether it was asked for or not.
+		// Unmerged says why a merge cannot resolve a conflict, whether or not one was
+		// requested.
 		Unmerged string  `json:"unmerged,omitempty"`
 		Writer   *Writer `json:"writer,omitempty"`
 	}

@@ -19,9 +19,9 @@ type Lines struct {
 	Ranges []LineRange
 }
 
-// LineRange is lines of the version to restore and the lines of the other version that
-// they replace. Lines are counted from 1; a range of no lines names the line before it.
-// That is how the headers of a diff count.
+// LineRange names lines of the version to restore and the lines of the other version
+// that they replace. Lines are counted from 1; an empty range names the line before
+// it, as in the headers of a diff.
 type LineRange struct{ Line, Lines, FromLine, FromLines int }
 
 // index returns the place of a range in a list of lines.
@@ -53,8 +53,8 @@ func PutBack(to, from []byte, ranges []LineRange) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// planLines plans to put lines back. What was changed in the file after From stays, as
-// far as it merges.
+// planLines plans to put lines back. Changes of the file after From stay, as far as
+// they merge.
 func (w *Workspace) planLines(ctx context.Context, st *state, req RewindRequest) (*job, error) {
 	if req.Choice == "" {
 		req.Choice = Merge
@@ -96,7 +96,8 @@ func (w *Workspace) planLines(ctx context.Context, st *state, req RewindRequest)
 	return &job{plan: p, present: present, kind: OpRewind, scope: []string{req.Lines.Path}}, nil
 }
 
-// lineExchange goes from a tree to the same tree with lines of another.
+// lineExchange returns the exchange of a tree for the same tree with lines of
+// another.
 func (w *Workspace) lineExchange(ctx context.Context, l *Lines, to, from blob.ID) (Exchange, error) {
 	at, err := w.entriesAt(ctx, l.Path, to, from)
 	if err != nil {

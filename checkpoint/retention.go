@@ -14,21 +14,21 @@ import (
 )
 
 // Policy decides which checkpoints are kept. The oldest are removed first, and some
-// never are: see Held. The zero Policy keeps everything.
+// are never removed: see Held. The zero Policy keeps everything.
 type Policy struct {
-	// MaxAge removes older checkpoints.
+	// MaxAge removes checkpoints that are older.
 	MaxAge time.Duration
-	// MaxCount removes all but that many of the newest of a workspace.
+	// MaxCount removes all but that many of the newest checkpoints of a workspace.
 	MaxCount int
-	// MaxBytes removes the oldest until the stored files of all checkpoints take no
-	// more.
+	// MaxBytes removes the oldest until the stored files of all checkpoints take no more
+	// than that.
 	MaxBytes int64
 }
 
 // Held is why a checkpoint stays despite a policy; empty if it may be removed.
 type Held string
 
-// The reasons, the first that applies.
+// The reasons. A checkpoint has the first that applies.
 const (
 	HeldPinned Held = "pinned"
 	HeldLatest Held = "the latest of its workspace"
@@ -51,8 +51,8 @@ type Retained struct {
 	Number        uint64
 	Time          time.Time
 	Held          Held
-	// Bytes is what removing this checkpoint frees after everything before it in
-	// RemovalOrder is removed.
+	// Bytes is what removing this checkpoint frees, after everything before it in
+	// RemovalOrder was removed.
 	Bytes int64
 
 	tree, skipped blob.ID

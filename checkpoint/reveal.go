@@ -6,9 +6,9 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// Rules decide what is newly captured, never what may be restored. If a tree
-// has a path that a rule ignores now, the path is scanned anyway: the plan compares
-// contents, and the safety checkpoint holds what will be replaced.
+// Ignore rules decide what is newly captured, never what may be restored. If a tree
+// has a path that a rule now ignores, the path is scanned anyway: the plan compares
+// contents, and the safety checkpoint stores what will be replaced.
 
 // reveal captures, in addition to what a scan captured, paths that a rule hides.
 func (w *Workspace) reveal(ctx context.Context, st *state, c *capture, paths []string) (*capture, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// Needs is what one row of this package keeps alive: that of a checkpoint, of the
+// Needs is what one row of this package keeps alive: the row of a checkpoint, of the
 // journal of an interrupted rewind, or of an operation.
 type Needs struct {
 	// Checkpoint is the record, nil for a journal and an operation.
@@ -24,8 +24,8 @@ type Needs struct {
 	States, Others []blob.ID
 }
 
-// Needs gives what each row keeps alive, without a look into trees. A row that cannot
-// be read is an error, and those after it follow.
+// Needs yields what each row keeps alive, without looking into trees. For a row that
+// cannot be read it yields an error and continues.
 func (s *Service) Needs(ctx context.Context) iter.Seq2[Needs, error] {
 	return func(yield func(Needs, error) bool) {
 		for _, table := range []struct {
@@ -81,7 +81,7 @@ func known(ids ...blob.ID) []blob.ID { return slices.DeleteFunc(ids, blob.ID.IsZ
 
 // Roots yields the blobs that checkpoints, journals and operations need: states of
 // conversations as roots, everything else blob by blob. It is a conversation.Roots,
-// for the collector. For an unreadable row or tree it yields an error and goes on.
+// for the collector. For an unreadable row or tree it yields an error and continues.
 func (s *Service) Roots(ctx context.Context) iter.Seq2[graph.Root, error] {
 	return func(yield func(graph.Root, error) bool) {
 		r := rooter{s: s, ctx: ctx, yield: yield, seen: map[blob.ID]struct{}{}}
@@ -100,7 +100,8 @@ type rooter struct {
 	seen  map[blob.ID]struct{}
 }
 
-// needs gives all that one row needs; more reports whether the caller wants more.
+// needs yields everything that one row needs; more reports whether the caller wants
+// more.
 func (r *rooter) needs(n Needs) (more bool) {
 	for _, id := range n.States {
 		if !r.give(graph.State, id) {
@@ -124,7 +125,7 @@ func (r *rooter) give(kind graph.Kind, id blob.ID) (more bool) {
 	return r.yield(graph.Root{Kind: kind, ID: id}, nil)
 }
 
-// tree yields the blobs of a tree; blobs shared by several trees come once.
+// tree yields the blobs of a tree; blobs shared by several trees are yielded once.
 func (r *rooter) tree(tree blob.ID) bool {
 	more := true
 	err := workspace.Refs(r.ctx, r.s.blobs, tree, func(id blob.ID) bool {

@@ -12,7 +12,7 @@ import (
 )
 
 // Conversations is what a rewind needs from the store of conversations. Of returns
-// the implementation with package conversation.
+// the implementation over package conversation.
 type Conversations interface {
 	// Current returns the current root of a conversation, or the zero id if it has
 	// none.
@@ -103,9 +103,9 @@ type Service struct {
 	locks map[string]chan struct{} // guarded by mu; by workspace id, holds a token while free
 }
 
-// Looking returns the same service over other blobs, for callers that read a
-// workspace and must store nothing: blobs overlays the store and takes temporary
-// content. Only Present, Outline, Plan and Versions are useful: no commit finds their blobs.
+// Looking returns the same service over other blobs, for callers that read a workspace and
+// must store nothing: blobs overlays the store and takes temporary content. Only Present,
+// Outline, Plan and Versions are useful: a commit would not find the blobs.
 func (s *Service) Looking(blobs blob.Store) *Service {
 	return &Service{blobs: blobs, rows: s.rows, opts: s.opts, of: s}
 }

@@ -26,7 +26,7 @@ const (
 )
 
 // round is the progress of rereading apparently unchanged files of a workspace. It is
-// stored beside the index and is also only a cache.
+// stored beside the index and, like it, is only a cache.
 type round struct {
 	At    int64  `json:"at_ms"` // when the last share was read
 	To    uint32 `json:"to"`    // where it ended
@@ -34,8 +34,8 @@ type round struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// share returns the share of files that a checkpoint reads again, by the time that
-// has passed since the last one did, and the round after it. The round is nil if
+// share returns the share of files that a checkpoint reads again, which depends on
+// the time since the last one did, and the round after it. The round is nil if
 // nothing is due.
 func (r round) share(now time.Time, every time.Duration) (workspace.Share, *round) {
 	past := now.Sub(time.UnixMilli(r.At))

@@ -50,7 +50,7 @@ func (s *Service) putSkipped(ctx context.Context, c *capture, rec *Record, b *kv
 	return nil
 }
 
-// NotCaptured lists, sorted by path, what a checkpoint saw and did not capture.
+// NotCaptured lists, sorted by path, what a checkpoint saw but did not capture.
 func (s *Service) NotCaptured(ctx context.Context, rec *Record) ([]workspace.Skipped, error) {
 	list, err := s.skippedList(ctx, rec)
 	if err != nil || len(list.GetEntries()) == 0 {

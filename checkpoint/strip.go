@@ -19,12 +19,12 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// Strip removes files from checkpoints of a workspace, given their paths by the ids of
-// the checkpoints. The trees are stored again without them, and the lists of what was
-// not captured name them with workspace.ReasonPurged: a rewind leaves such a path alone
-// and names it. It returns the blobs that the old trees have and the new ones do not;
-// they stay until they are collected. Each checkpoint is one commit. A crash leaves some
-// of them changed, and calling Strip again changes the rest.
+// Strip removes files from checkpoints of a workspace; files has their paths by
+// checkpoint id. The trees are stored again without them, and the lists of what was
+// not captured name them with workspace.ReasonPurged: a rewind leaves such a path
+// alone and reports it. It returns the blobs that the old trees have and the new ones
+// do not; they stay until they are collected. Each checkpoint is one commit. A crash
+// leaves some of them changed; calling Strip again changes the rest.
 func (s *Service) Strip(ctx context.Context, ws string, files map[string][]string) (gone []blob.ID, err error) {
 	unlock, err := s.lock(ctx, ws)
 	if err != nil {
@@ -41,8 +41,8 @@ func (s *Service) Strip(ctx context.Context, ws string, files map[string][]strin
 			return gone, fmt.Errorf("strip checkpoint %s: %w", id, err)
 		}
 	}
-	// The index and what is recalled hold hashes of the removed contents. The index does not
-	// fit the new tree, so it would be dropped anyway.
+	// The index and the recalled results hold hashes of the removed contents. The index
+	// does not fit the new tree, so it would be dropped anyway.
 	if s.opts.IndexDir == "" {
 		return gone, nil
 	}
@@ -71,7 +71,8 @@ func (s *Service) strip(ctx context.Context, id string, paths []string) (gone []
 		return nil, nil
 	}
 	before := rec.Tree
-	// The new nodes must not become differences to the old ones, which are removed.
+	// The new nodes must not be stored as differences from the old ones, which are
+	// removed.
 	if rec.Tree, err = workspace.Edit(ctx, unlike{s.blobs}, before, removals); err != nil {
 		return nil, err
 	}
@@ -86,7 +87,7 @@ func (s *Service) strip(ctx context.Context, id string, paths []string) (gone []
 	if err != nil {
 		return nil, err
 	}
-	// Should the row have changed since, the commit fails.
+	// If the row has changed since, the commit fails.
 	row, err := s.rows.Get(ctx, keyspace.Checkpoint(rec.ID))
 	if err != nil {
 		return nil, err

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// planTurn makes a plan that reverts one turn: its changes are reverted, those of
-// later turns and of others stay.
+// planTurn makes a plan that reverts one turn and keeps the changes of later turns
+// and of others.
 func (w *Workspace) planTurn(ctx context.Context, st *state, req RewindRequest) (*job, error) {
 	conversation := req.Conversation
 	if conversation == "" && st.tip != nil {
@@ -35,8 +35,8 @@ func (w *Workspace) planTurn(ctx context.Context, st *state, req RewindRequest) 
 	return &job{plan: p, present: present, kind: OpRewind}, nil
 }
 
-// turnStart returns the checkpoint after which a turn's changes begin: the one
-// before the first of the turn's that is not on its before side.
+// turnStart returns the checkpoint after which a turn's changes begin: the one before
+// the turn's first checkpoint that is not on its before side.
 func (w *Workspace) turnStart(ctx context.Context, conversation string, turn uint64) (*Record, error) {
 	var start, first *Record // first is the turn's oldest so far
 	for rec, err := range w.newestFirst(ctx, "") {

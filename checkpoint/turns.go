@@ -104,8 +104,8 @@ func (t *Turn) alive(now time.Time, life func(Process) Life) bool {
 	return now.Sub(t.Seen) < turnLife
 }
 
-// with adds conversations that have no turn. When they worked is not known, so that their
-// turns are lost: alone they are blamed for nothing.
+// with adds conversations that have no turn. It is not known when they worked, so
+// their turns count as lost: on their own they are blamed for nothing.
 func (ts Turns) with(conversations []string) Turns {
 	for _, c := range conversations {
 		if !slices.ContainsFunc(ts, func(t Turn) bool { return t.Conversation == c }) {

@@ -10,12 +10,13 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// UndoOptions configure what to do about files that changed since. With nil, and for
-// conflicts that the choice does not resolve, such as colliding lines in a merge, the
-// error is a ConflictError.
+// UndoOptions configure what to do about files that changed since. With nil options,
+// and for conflicts that the choice does not resolve, such as colliding lines in a
+// merge, the error is a ConflictError.
 type UndoOptions struct {
-	// Operation is the number of the one to undo or redo, for callers that have looked
-	// first. If another one is next, the error is ErrStalePlan. 0 means whichever is next.
+	// Operation is the number of the operation to undo or redo, for callers that have
+	// looked first. If another one is next, the error is ErrStalePlan. 0 means the next
+	// one.
 	Operation uint64
 	Choice    Choice
 	Choices   map[string]Choice
@@ -39,8 +40,8 @@ func (w *Workspace) Undo(ctx context.Context, opts *UndoOptions) (*Applied, erro
 	})
 }
 
-// Redo repeats what the last Undo reverted. It returns ErrNothing if there is
-// nothing, or if another rewind followed the undo.
+// Redo repeats what the last Undo reverted. It returns ErrNothing if there is nothing
+// to redo, or if another rewind followed the undo.
 func (w *Workspace) Redo(ctx context.Context, opts *UndoOptions) (*Applied, error) {
 	return w.change(ctx, OpRedo, func(st *state) (*job, error) {
 		ops, err := w.stack(ctx)
@@ -207,7 +208,7 @@ func (w *Workspace) planExchange(ctx context.Context, st *state, req RewindReque
 }
 
 // exchange decides about paths that differ between two trees: a path that equals the
-// first becomes as in the second; others are the user's. It returns the captured
+// first is changed to the second; others are the user's. It returns the captured
 // state that the plan is based on.
 func (w *Workspace) exchange(ctx context.Context, st *state, p *Plan, e Exchange, present *capture) (*capture, error) {
 	return w.decideFiles(ctx, st, p, present, func(present *capture) ([]PathState, Rules, error) {

@@ -123,7 +123,7 @@ func (r *rewinding) verify(ctx context.Context) (*capture, error) {
 	return &capture{tree: res.Tree, index: res.Index, skipped: skipped, changed: changes, scan: res}, nil
 }
 
-// modes returns the permission bits that entries are to have. The scan takes them over
+// modes returns the permission bits that entries should have. The scan uses them
 // where the system stores none.
 func modes(want map[string]*workspace.Entry) map[string]uint32 {
 	m := make(map[string]uint32, len(want))

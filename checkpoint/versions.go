@@ -11,22 +11,24 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// Version is what a path became at a checkpoint, and who made it so.
+// Version is what a path became at a checkpoint, and who changed it.
 type Version struct {
-	// At is the checkpoint that saw the version. That of the present has no id.
+	// At is the checkpoint that saw the version. It has no id for the present.
 	At *Record
 	// Path is where the version was then. It changes where the file was renamed.
 	Path string
 	// Entry is what was there; nil means nothing.
 	Entry *workspace.Entry
-	// Writer made the version. Its class is "" for one that was there at the oldest checkpoint.
+	// Writer made the version. Its class is "" for one that existed at the oldest checkpoint.
 	Writer Writer
 	// From is the index in the list of the version that this one was made from: the one
-	// before it, or that of another name. It is -1 if there is none, or none is kept.
+	// before it, or that of another name. It is -1 if there is none, or if that is no
+	// longer kept.
 	From int
-	// First says that the version was there at the oldest checkpoint that is kept.
+	// First means that the version already existed at the oldest checkpoint that is
+	// kept.
 	First bool
-	// Rewound says that a rewind, an undo or a redo made the version, and Target is the
+	// Rewound means that a rewind, an undo or a redo made the version. Target is the
 	// checkpoint that it went to, or "" if it had none.
 	Rewound bool
 	Target  string
@@ -34,24 +36,25 @@ type Version struct {
 
 // Versions is the history of one path.
 type Versions struct {
-	// List is oldest first, and ends with the newest version of the path. It begins where
-	// nothing older matters, and has other names of the file, and what was under its name
-	// before, as far as they matter.
+	// List is oldest first, and ends with the newest version of the path. It begins
+	// where nothing older matters. It includes versions under other names of the file,
+	// and earlier content under its name, as far as they matter.
 	List []Version
 	// Forgotten is the number of checkpoints before the first version that are no longer
 	// kept. It is 0 if the history is whole, or goes back to the creation of the file.
 	Forgotten uint64
-	// Damaged are checkpoints that cannot be read. Who made the changes around them is not
-	// known.
+	// Damaged are checkpoints that cannot be read. The authors of the changes around
+	// them are unknown.
 	Damaged []*UnreadableError
 }
 
-// RenamedFrom finds, among files that were removed between two checkpoints, the one that an
-// added file was made from; nil if it is a new file.
+// RenamedFrom finds, among files that were removed between two checkpoints, the one
+// that an added file was renamed from; nil if it is a new file.
 type RenamedFrom func(ctx context.Context, added workspace.Change, removed []workspace.Change) (*workspace.Change, error)
 
-// Versions returns the versions of a path of a workspace up to a checkpoint, or, with the
-// present of Workspace.Unsaved, up to now. It follows renames as from says; nil follows none.
+// Versions returns the versions of a path of a workspace up to a checkpoint or, with the
+// record of Workspace.Unsaved, up to now. It follows renames as from reports them; nil
+// follows none.
 func (s *Service) Versions(ctx context.Context, path string, to *Record, from RenamedFrom) (*Versions, error) {
 	v := &versions{s: s, path: path, from: from, known: make(map[pathAt]*pathChange), out: &Versions{}}
 	if err := v.read(ctx, to); err != nil {
@@ -130,8 +133,9 @@ func (v *versions) read(ctx context.Context, to *Record) error {
 	return nil
 }
 
-// find notes where the path changed, and where those did that it was moved from. Where a
-// rewind follows a move to a name, it may have gone to what was under that name before.
+// find notes where the path changed, and where the paths changed that it was moved
+// from. A rewind after a move to a name may have restored what was under that name
+// before.
 func (v *versions) find(ctx context.Context) error {
 	walks := []pathAt{{v.path, len(v.records) - 1}}
 	for len(walks) > 0 {
@@ -235,8 +239,8 @@ func (v *versions) renamed(ctx context.Context, i int, path string, entry *works
 	return v.from(ctx, workspace.Change{Path: path, After: entry}, removed)
 }
 
-// sameContent reports whether two entries of a path have the same content, whatever their
-// modes are.
+// sameContent reports whether two entries of a path have the same content, regardless
+// of their modes.
 func sameContent(a, b *workspace.Entry) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -244,7 +248,7 @@ func sameContent(a, b *workspace.Entry) bool {
 	return a.Kind == b.Kind && a.ID == b.ID && a.Chunked == b.Chunked || isDir(a) && isDir(b)
 }
 
-// attribute says who made each change, by the rules of a rewind's plan.
+// attribute determines who made each change, by the rules of a rewind's plan.
 func (v *versions) attribute(ctx context.Context) error {
 	targets, err := v.targets(ctx)
 	if err != nil {
@@ -317,7 +321,8 @@ func (v *versions) claim(rec *Record, n int, was claimed) claimed {
 	return was
 }
 
-// targets returns where the rewinds among the changes went to, by the checkpoint after them.
+// targets returns the targets of the rewinds among the changes, by the checkpoint after
+// each.
 func (v *versions) targets(ctx context.Context) (map[string]string, error) {
 	wanted := make(map[string]bool)
 	for _, c := range v.changes {

@@ -16,9 +16,9 @@ const (
 	WhyYours Why = "yours"
 	// WhyConversation: another conversation changed it.
 	WhyConversation Why = "conversation"
-	// WhySeveral: one of several conversations changed it, and nobody knows which.
+	// WhySeveral: one of several conversations changed it; it is unknown which.
 	WhySeveral Why = "several"
-	// WhyUnknown: nobody knows who changed it.
+	// WhyUnknown: it is unknown who changed it.
 	WhyUnknown Why = "unknown"
 	// WhyIgnored: an ignore rule leaves it out of the present.
 	WhyIgnored Why = "ignored"
@@ -30,22 +30,22 @@ const (
 	WhyRepository Why = "repository"
 	// WhySpecial: it is a pipe, a socket or a device.
 	WhySpecial Why = "special"
-	// WhyNotCaptured: the present leaves it out for another reason, which Reason tells.
+	// WhyNotCaptured: the present leaves it out for another reason; see Reason.
 	WhyNotCaptured Why = "not-captured"
-	// WhyNotCapturedThen: it was there at the target and not captured.
+	// WhyNotCapturedThen: it existed at the target but was not captured.
 	WhyNotCapturedThen Why = "not-captured-then"
-	// WhyPurged: it was there at the target, and removed from the store since.
+	// WhyPurged: it existed at the target, and was removed from the store since.
 	WhyPurged Why = "purged"
 	// WhyNotAsked: the request is about other paths.
 	WhyNotAsked Why = "not-asked"
-	// WhyHolds: a directory in which something stays.
+	// WhyHolds: it is a directory in which something stays.
 	WhyHolds Why = "holds"
 	// WhyInTheWay: something else is where a directory would have to be.
 	WhyInTheWay Why = "in-the-way"
-	// WhyImpossible: this system or its file system cannot have it, as Reason tells.
+	// WhyImpossible: this system or its file system cannot have it; see Reason.
 	WhyImpossible Why = "impossible"
-	// WhyMasked: the checkpoint came from another store, and its set-user-id,
-	// set-group-id or sticky bits are not taken over. The rest of the path may change.
+	// WhyMasked: the checkpoint came from another store, so its set-user-id,
+	// set-group-id or sticky bits are not restored. The rest of the path may change.
 	WhyMasked Why = "masked"
 )
 
@@ -70,7 +70,7 @@ func whyNotCapturedThen(r workspace.Reason) (Why, string) {
 	return WhyNotCapturedThen, "not captured then: " + string(r)
 }
 
-// whose says who changed a path last.
+// whose returns who changed a path last.
 func whose(w *Writer, p *PathState) (Why, string) {
 	verb := "changed"
 	switch {
@@ -100,8 +100,9 @@ func whose(w *Writer, p *PathState) (Why, string) {
 }
 
 // Left lists what the plan leaves as it is although it differs from the target, the
-// conflicts that it does not resolve, and the paths that come without their bits. Where it takes out a single turn there is no
-// target, and only conflicts count.
+// conflicts that it does not resolve, and the paths that are restored without their
+// special bits. A plan that reverts a single turn has no target, so kept paths do not
+// count.
 func (p *Plan) Left() []Action {
 	var left []Action
 	for _, a := range p.Actions {
@@ -115,5 +116,5 @@ func (p *Plan) Left() []Action {
 // Partial reports whether something that differs from the target is left as it is.
 func (p *Plan) Partial() bool { return len(p.Left()) > 0 }
 
-// Exact reports whether the plan was asked for exactly the target's files.
+// Exact reports whether exactly the target's files were requested.
 func (p *Plan) Exact() bool { return p.request.Exact }

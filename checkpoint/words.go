@@ -12,11 +12,12 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// A plan brings the words with which people are shown it, so that all front ends show
-// the same ones. Order, layout and colour are left to them.
+// A plan provides the words that describe it to people, so all front ends show the
+// same ones. Order, layout and colour are left to them.
 
-// ScopeOf returns the scope of a request for the files, the conversation or both.
-// Where nobody says, some paths are files only: they are not a place in a conversation.
+// ScopeOf returns the scope of a request for the files, the conversation or both. If
+// neither is set, a request for some paths moves files only: paths are not a place in
+// a conversation.
 func ScopeOf(files, conversation bool, paths []string) Scope {
 	switch {
 	case files && conversation:
@@ -51,8 +52,8 @@ func (p *Plan) Moves() bool { return !p.RootAfter.IsZero() && p.RootAfter != p.R
 // DoesAnything reports whether the plan changes files or moves the conversation.
 func (p *Plan) DoesAnything() bool { return p.Changes() > 0 || p.Moves() }
 
-// Unchosen lists the conflicts that the request does not leave as they are: nobody said
-// what to do about them, or what was asked for cannot be done.
+// Unchosen lists the conflicts for which no choice was made, or for which the choice
+// cannot be carried out.
 func (p *Plan) Unchosen() []string {
 	return slices.DeleteFunc(p.Conflicts(), func(path string) bool {
 		choice, ok := p.request.Choices[path]
@@ -63,7 +64,7 @@ func (p *Plan) Unchosen() []string {
 	})
 }
 
-// About says whose change an action takes back, or why it leaves the path as it is.
+// About says whose change an action reverts, or why it leaves the path as it is.
 func (a *Action) About() string {
 	switch {
 	case a.Why == WhyMasked:
@@ -94,7 +95,7 @@ func (a *Action) About() string {
 	return a.Reason
 }
 
-// Fate says what becomes of a path in conflict.
+// Fate says what happens to a path in conflict.
 func (a *Action) Fate() string {
 	if a.NoMerge != "" {
 		return "kept; cannot be merged, because " + a.NoMerge
@@ -165,8 +166,8 @@ type Kept struct {
 	Paths []string
 }
 
-// Kept groups what the plan leaves alone. A path that comes back without its bits is
-// named, too.
+// Kept groups what the plan leaves alone. It includes paths that are restored without
+// their special bits.
 func (p *Plan) Kept() []Kept {
 	paths := make(map[Why][]string)
 	for i := range p.Actions {
@@ -183,7 +184,7 @@ func (p *Plan) Kept() []Kept {
 	return out
 }
 
-// countWords say, behind a number, why paths are left as they are.
+// countWords say, after a number, why paths are left as they are.
 var countWords = map[Why]string{
 	"":                 "of yours",
 	WhyYours:           "of yours",
@@ -206,7 +207,7 @@ var countWords = map[Why]string{
 }
 
 // LeftWords counts what the plan leaves as it is, such as "2 of yours, 1 ignored".
-// Directories count where there is nothing else.
+// Directories count only if there is nothing else.
 func (p *Plan) LeftWords() string {
 	count, dirs := map[string]int{}, map[string]int{}
 	for _, a := range p.Left() {
@@ -230,9 +231,9 @@ func (p *Plan) LeftWords() string {
 	return strings.Join(parts, ", ")
 }
 
-// Effect says what becomes of the conversation, or why it stays although the files go
-// back; "" if nothing was to be expected. Turns counts the turns of a state; one that
-// cannot be read does not keep anybody from leaving it.
+// Effect says what happens to the conversation, or why it stays although the files go
+// back; "" if it was not supposed to move. turns counts the turns of a state; a state
+// that cannot be read can still be left.
 func (p *Plan) Effect(turns func(root blob.ID) (int, error)) string {
 	if !p.Moves() {
 		return p.stays
@@ -259,7 +260,7 @@ func (p *Plan) Effect(turns func(root blob.ID) (int, error)) string {
 }
 
 // NextMoves finds, in a log that begins with the newest entry, the operation that the
-// next undo of each workspace takes back, and that its next redo does again.
+// next undo of each workspace reverts, and the one that its next redo repeats.
 func NextMoves(log []*Operation) (undo, redo map[uint64]bool) {
 	undo, redo = make(map[uint64]bool), make(map[uint64]bool)
 	for _, st := range stacksOf(log) {

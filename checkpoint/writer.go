@@ -12,22 +12,22 @@ type WriterClass string
 const (
 	// ByConversation: seen at the end of a conversation's turn, or during it.
 	ByConversation WriterClass = "conversation"
-	// BySeveral: made while several conversations were at work, none of which
-	// said that it was theirs.
+	// BySeveral: made while several conversations were at work, none of which claimed
+	// it.
 	BySeveral WriterClass = "several"
-	// ByHand: seen by a checkpoint of no conversation.
+	// ByHand: seen by a checkpoint that belongs to no conversation.
 	ByHand WriterClass = "checkpoint"
-	// ByUser: made while no conversation was at work, and not seen by a checkpoint
-	// of somebody's own.
+	// ByUser: made while no conversation was at work, and not seen by a manual
+	// checkpoint.
 	ByUser WriterClass = "user"
-	// ByUnseen: made while the path was not captured, so that nobody saw by whom.
+	// ByUnseen: made while the path was not captured, so the author is unknown.
 	ByUnseen WriterClass = "unseen"
-	// ByForgotten: made between two checkpoints of which those between are no
-	// longer kept, or were never sent along.
+	// ByForgotten: made between two checkpoints whose intermediate ones are no longer
+	// kept, or were never sent along.
 	ByForgotten WriterClass = "forgotten"
 )
 
-// Writer says who made a change, as far as the checkpoints tell.
+// Writer says who made a change, as far as the checkpoints show.
 type Writer struct {
 	Class        WriterClass `json:"class"`
 	Conversation string      `json:"conversation,omitempty"`
@@ -35,17 +35,16 @@ type Writer struct {
 	MessageID    string      `json:"message_id,omitempty"`
 	Tool         string      `json:"tool,omitempty"`
 	Author       string      `json:"author,omitempty"`
-	// Rewind says that a rewind made the change. Turn is the one that it went to.
+	// Rewind means that a rewind made the change. Turn is the one that it went to.
 	Rewind bool `json:"rewind,omitempty"`
 	// Checkpoint is the one that saw the change; empty for the present.
 	Checkpoint string `json:"checkpoint,omitempty"`
-	// Among lists the conversations that it may have been, for BySeveral.
+	// Among lists the possible conversations, for BySeveral.
 	Among []string `json:"among,omitempty"`
 }
 
 // Writer says who made the changes that the checkpoint saw, compared with the one
-// before it. It goes by the record alone: what is known of turns that go on now
-// changes nothing about it.
+// before it. It depends on the record alone, not on turns that are running now.
 func (r *Record) Writer() Writer {
 	own := r.Conversation != "" && r.Side != Before && r.Kind != Safety
 	if r.Kind == Rewound {
@@ -74,7 +73,7 @@ func (r *Record) Writer() Writer {
 }
 
 // turnOf returns the only conversation that can have made the changes, and its turn
-// if there was but one.
+// if there was only one.
 func (r *Record) turnOf(conversation string, own bool) Writer {
 	w := Writer{Class: ByConversation, Conversation: conversation, Checkpoint: r.ID}
 	several := false

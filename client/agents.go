@@ -80,8 +80,8 @@ func (a *Agents) Append(ctx context.Context, id, key string, updates ...*agentv1
 	return res.Msg.GetOffsetKey(), nil
 }
 
-// SaveState stores a state with its blobs, its offset and its event together. What does
-// not fit into a message is sent before, as blobs.
+// SaveState stores a state with its blobs, its offset and its event together. Parts
+// that do not fit into a message are sent first, as blobs.
 func (a *Agents) SaveState(ctx context.Context, id string, state *aiserverv1.CloudAgentState, blobs ...blob.Blob) (blob.ID, string, error) {
 	req, err := a.saveRequest(ctx, id, state, blobs)
 	if err != nil {

@@ -7,10 +7,10 @@
 // Blobs and Rows fulfil the contracts of blob.Store and kv.Store; errors of the
 // server are returned as errors of those packages. Every service of stet runs on top
 // of them on this machine, including checkpoints of local directories. Agents are
-// followed over any number of connections, each event once and in order, and copied into a
-// store of this machine. Upload and Download move conversations between two stores.
-// Conversations and Checkpoints are the services of the server itself: its
-// checkpoints are of directories on its own machine.
+// followed over any number of connections, each event once and in order, and copied
+// into a store of this machine. Upload and Download move conversations between two
+// stores. Conversations and Checkpoints are the server's own services, whose
+// checkpoints cover directories on its machine.
 package client
 
 import (
@@ -86,8 +86,8 @@ func New(address string, opts *Options) (*Client, error) {
 // send states instead of running conversation.Store here.
 func (c *Client) Conversations() stetv1connect.ConversationServiceClient { return c.conversations }
 
-// Checkpoints returns the server's own service for checkpoints, which are of
-// directories on the server's machine.
+// Checkpoints returns the server's own service for checkpoints of directories on the
+// server's machine.
 func (c *Client) Checkpoints() stetv1connect.CheckpointServiceClient { return c.checkpoints }
 
 // Store returns the server's own maintenance service.
@@ -109,8 +109,8 @@ func refuseRedirect(r *http.Request, _ []*http.Request) error {
 	return fmt.Errorf("refusing the redirect to %s: the token is for this server only", r.URL.Redacted())
 }
 
-// Exposed reports whether a token that is sent to an address can be read on the way:
-// the address is on another machine and without TLS.
+// Exposed reports whether a token that is sent to an address can be read on the way,
+// because the address is on another machine and without TLS.
 func Exposed(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" {

@@ -24,8 +24,8 @@ const (
 	classHeader  = "Stet-Error-Class"
 )
 
-// classes says what a code means where the server does not name a class, as an old
-// server or a proxy does not. UNKNOWN is missing: it has too many causes.
+// classes maps a code to a class if the server does not name one, as with an old
+// server or a proxy. UNKNOWN is missing: it has too many causes.
 var classes = map[connect.Code]fault.Class{
 	connect.CodeCanceled: fault.Canceled, connect.CodeDeadlineExceeded: fault.Canceled, connect.CodeInvalidArgument: fault.Invalid,
 	connect.CodeNotFound: fault.NotFound, connect.CodeAlreadyExists: fault.Exists, connect.CodePermissionDenied: fault.Denied,
@@ -33,8 +33,8 @@ var classes = map[connect.Code]fault.Class{
 	connect.CodeAborted: fault.Stale, connect.CodeUnimplemented: fault.Unsupported, connect.CodeUnavailable: fault.Busy, connect.CodeDataLoss: fault.Damaged,
 }
 
-// remoteError is an error of the server. It is each error that the server named, and
-// the error of the wire too, for callers that ask for its code.
+// remoteError is an error of the server. To errors.Is it is each error that the
+// server named; it is also the error of the wire, for callers that need its code.
 type remoteError struct {
 	class fault.Class
 	kinds []error
@@ -53,9 +53,9 @@ func (e *remoteError) FaultClass() fault.Class { return e.class }
 
 func (e *remoteError) Unwrap() []error { return append(slices.Clone(e.kinds), e.wire) }
 
-// remote returns an error that came over the wire as what it was at the server. To
-// errors.Is, a reason is as good as the sentinel that has it. Where the server named
-// no reason, byCode says what its code stands for.
+// remote turns an error of the wire back into the error that it was at the server. To
+// errors.Is, a reason equals the sentinel that has it. If the server named no reason,
+// byCode maps its code.
 func remote(wire *connect.Error, byCode map[connect.Code]error) *remoteError {
 	e := &remoteError{class: fault.Parse(wire.Meta().Get(classHeader)), wire: wire}
 	if e.class == fault.Unknown {

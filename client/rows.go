@@ -12,7 +12,7 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// serverMessage is the largest message that servers take. They reject a larger one
+// serverMessage is the largest message that servers accept. They reject a larger one
 // unread, so their answer does not say what was too large.
 const serverMessage = 4 << 20
 

@@ -22,11 +22,11 @@ type Moved struct {
 	Bytes int64
 }
 
-// Upload sends a conversation with everything that belongs to it, in one call that needs a
-// token with the write scope. It first reads what the server has, so that only missing
-// blobs are sent, and calls nothing if the server has everything. After a failure, repeat
-// it. Of the options Force and AllowPlain count; encrypted says whether the server's store
-// is.
+// Upload sends a conversation with everything that belongs to it, in one call that
+// needs a token with the write scope. It first reads what the server has, so that
+// only missing blobs are sent, and calls nothing if the server has everything. After
+// a failure, repeat it. Only the options Force and AllowPlain are used; encrypted
+// says whether the server's store is encrypted.
 func (c *Client) Upload(ctx context.Context, from transfer.Side, id string, encrypted bool, opts *transfer.Options) (Moved, error) {
 	to := transfer.Side{Blobs: c.Blobs(), Rows: c.Rows(), Encrypted: encrypted}
 	for attempt := 1; ; attempt++ {
@@ -37,7 +37,7 @@ func (c *Client) Upload(ctx context.Context, from transfer.Side, id string, encr
 		out, err := c.upload(ctx, from, id, lacks, opts != nil && opts.Force)
 		var missing *kv.MissingBlobsError
 		if attempt < uploads && errors.As(err, &missing) {
-			continue // the conversation went on, or a collector was faster
+			continue // the conversation was changed, or a collector was faster
 		}
 		if err != nil {
 			return Moved{Moved: transfer.Moved{ID: id, Title: planned.Title}}, fmt.Errorf("upload conversation %s: %w", id, err)
@@ -80,13 +80,13 @@ func (c *Client) upload(ctx context.Context, from transfer.Side, id string, lack
 	return out, nil
 }
 
-// wanted is how many blobs one download asks for.
+// wanted is how many blobs one download requests.
 const wanted = 4096
 
-// Download fetches a conversation with everything that belongs to it into a store of this
-// machine. Only missing blobs are fetched; what arrived before an interruption is not
-// fetched again. Of the options Force and AllowPlain count; encrypted says whether the
-// server's store is.
+// Download fetches a conversation with everything that belongs to it into a store of
+// this machine. Only missing blobs are fetched; blobs that arrived before an
+// interruption are not fetched again. Only the options Force and AllowPlain are used;
+// encrypted says whether the server's store is encrypted.
 func (c *Client) Download(ctx context.Context, id string, to transfer.Side, encrypted bool, opts *transfer.Options) (Moved, error) {
 	if encrypted && !to.Encrypted && (opts == nil || !opts.AllowPlain) {
 		return Moved{}, transfer.ErrPlain
@@ -121,7 +121,7 @@ func (c *Client) Download(ctx context.Context, id string, to transfer.Side, encr
 	return out, err
 }
 
-// fetchLacking gets those of some blobs that the store lacks.
+// fetchLacking fetches the blobs that the store lacks.
 func (c *Client) fetchLacking(ctx context.Context, id string, to blob.Store, names []blob.ID, in *transfer.Incoming, out *Moved) error {
 	has, err := to.Has(ctx, names...)
 	if err != nil {
@@ -159,7 +159,7 @@ func (c *Client) download(ctx context.Context, req *stetv1.DownloadConversationR
 	return localError(ctx, stream.Err(), transfer.ErrNotFound)
 }
 
-// take passes a part that was received on.
+// take passes on a received part.
 func take(ctx context.Context, in *transfer.Incoming, p *stetv1.ConversationPart) error {
 	part, err := transfer.ParsePart(p)
 	if err != nil {

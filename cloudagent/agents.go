@@ -30,7 +30,7 @@ const (
 	StatusExpired       = aiserverv1.CloudAgentWorkflowStatus_CLOUD_AGENT_WORKFLOW_STATUS_EXPIRED
 )
 
-// checkStatus refuses numbers that no release of the format has.
+// checkStatus rejects numbers that no release of the format defines.
 func checkStatus(s Status) error {
 	if s.Descriptor().Values().ByNumber(s.Number()) == nil || s == 0 {
 		return invalid("status %d is unknown", s)
@@ -38,7 +38,7 @@ func checkStatus(s Status) error {
 	return nil
 }
 
-// checkOpen refuses changes of an agent that has ended.
+// checkOpen rejects changes of an agent that has ended.
 func checkOpen(rec *stetv1.AgentRecord) error {
 	switch rec.Status {
 	case StatusArchived:
@@ -81,7 +81,7 @@ type Agent struct {
 	State blob.ID
 	// StateAt is the place up to which the state includes the events.
 	StateAt Offset
-	// Properties were derived from the state when it was saved.
+	// Properties are derived from the state when it is saved.
 	Properties Properties
 	// Origin is where the agent runs, if this is a copy; see Copy.
 	Origin Origin
@@ -96,7 +96,8 @@ func (s *Store) Create(ctx context.Context, spec Spec) (Agent, error) {
 		if rec, err = s.tryCreate(ctx, &spec); err == nil {
 			return agentOf(rec), nil
 		}
-		// The record of a conversation changes with its title; it must only exist.
+		// The record of a conversation changes with its title, so only its existence is
+		// required.
 		var conflict *kv.ConflictError
 		if !errors.As(err, &conflict) || spec.Conversation == "" || conflict.Key != keyspace.Conversation(spec.Conversation) {
 			break
@@ -138,7 +139,7 @@ func (s *Store) tryCreate(ctx context.Context, spec *Spec) (*stetv1.AgentRecord,
 	return rec, s.rows.Commit(ctx, b)
 }
 
-// absent expects that there is no agent of an id.
+// absent expects that there is no agent with an id.
 func absent(id string) []kv.Expect {
 	return []kv.Expect{{Key: keyspace.Agent(id)}, {Key: keyspace.AgentMetadata(id)}}
 }
@@ -189,7 +190,8 @@ func (s *Store) Get(ctx context.Context, agent string) (Agent, error) {
 	}
 	out := agentOf(now.rec)
 	if now.rec.Properties == nil && len(now.rec.State) > 0 {
-		// Imported: its state has not been read yet. What cannot be read is not known.
+		// Imported: its state has not been read yet. An unreadable state leaves the
+		// properties unknown.
 		out.Properties, _ = s.Properties(ctx, agent)
 	}
 	return out, nil
@@ -255,8 +257,8 @@ func (s *Store) List(ctx context.Context, page Page) (Listed, error) {
 	return out, nil
 }
 
-// Archive ends an agent: it accepts no more events, and the streams of followers end.
-// Archiving it again changes nothing.
+// Archive ends an agent: it accepts no more events, and the streams of its followers
+// end. Archiving it again changes nothing.
 func (s *Store) Archive(ctx context.Context, agent string) error {
 	_, err := s.SetStatus(ctx, agent, StatusArchived, nil)
 	return err

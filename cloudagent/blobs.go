@@ -20,7 +20,7 @@ type Latest struct {
 	// LastInteraction is the offset up to which the conversation contains the updates,
 	// as the state says; empty if it does not say.
 	LastInteraction string
-	// Agent is what is known besides: the id of the state, its place and the status.
+	// Agent has the rest: the id of the state, its place and the status.
 	Agent Agent
 }
 
@@ -62,7 +62,8 @@ func (s *Store) GetLatestState(ctx context.Context, agent string) (*aiserverv1.G
 
 // GetBlob returns a blob of an agent: one that came with an event or is reachable
 // from one of its states. For any other blob it returns ErrNotFound, whether or not
-// the store has it. A blob of the agent that the store has lost is ErrDataLoss.
+// the store has it. For a blob of the agent that the store has lost it returns
+// ErrDataLoss.
 func (s *Store) GetBlob(ctx context.Context, agent string, id blob.ID) ([]byte, error) {
 	if err := s.checkOwner(ctx, agent, id); err != nil {
 		return nil, err
@@ -80,7 +81,7 @@ func (s *Store) OpenBlob(ctx context.Context, agent string, id blob.ID) (io.Read
 	return r, lostBlob(agent, id, err)
 }
 
-// lostBlob says that a blob which belongs to an agent is lost.
+// lostBlob returns the error for a lost blob that belongs to an agent.
 func lostBlob(agent string, id blob.ID, err error) error {
 	if errors.Is(err, blob.ErrNotFound) {
 		return fmt.Errorf("%w: blob %s of agent %s: %w", ErrDataLoss, id, agent, err)

@@ -17,14 +17,14 @@ import (
 type Origin struct {
 	// Address is that of its server; empty for an agent of this store.
 	Address string
-	// Offset is the place in its log there up to which the events are here.
+	// Offset is the place in its log there up to which the events were copied.
 	Offset string
 }
 
 // CopyOptions configure Copy. Both fields are required.
 type CopyOptions struct {
-	// Address names the server where the agent runs. A copy is continued only from the
-	// address that it began with.
+	// Address names the server where the agent runs. A copy can only be continued from
+	// the address that it began with.
 	Address string
 	// Follow yields the events of the agent after an offset, and puts states and their
 	// blobs into the cache before it yields them; client.Agents.Follow does.
@@ -44,11 +44,11 @@ const (
 // to which it was followed. Each event is yielded when it is stored. A later call, also of
 // another process, continues at that offset: every event is copied once and in order.
 //
-// The copy has the id of the agent and is read like any other agent. It takes no changes
-// but those of Copy. It begins with the state that the agent has at the time; if the
-// agent's history was replaced, as after a restored backup, it continues with the new
-// state. Blobs that the origin cannot provide are missing here as well; Event.Missing
-// names them.
+// The copy has the id of the agent and is read like any other agent. Only Copy
+// changes it. It begins with the state that the agent has at the time; if the agent's
+// history was replaced, as after a restored backup, it continues with the new state.
+// Blobs that the origin cannot provide are missing here as well; Event.Missing names
+// them.
 //
 // spec describes the agent as its server does; conversations of this store are left
 // alone. Copy fails with ErrExists if an agent of this store has the id, or a copy from

@@ -13,9 +13,9 @@ import (
 // maxPending is how many bytes of a copy may be written in the background.
 const maxPending = 32 << 20
 
-// copyCache takes the blobs of a copied agent and writes them in the background, so that
-// the stream does not wait for them. Until they are written they are read from memory; the
-// follower does not change what it puts.
+// copyCache takes the blobs of a copied agent and writes them in the background, so
+// the stream does not wait for them. Until they are written they are read from
+// memory; the follower does not change blobs that it has put.
 type copyCache struct {
 	blob.Store
 	s     *Store

@@ -14,8 +14,8 @@ import (
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 )
 
-// add adds an event of the origin to a change of the copy. Kinds that the log has no
-// place for are passed over.
+// add adds an event of the origin to a change of the copy. It skips kinds that the
+// log has no place for.
 func (c *copier) add(ctx context.Context, ch *change, e Event) error {
 	if e.Update != nil {
 		return c.addUpdate(ctx, ch, e.Update)
@@ -88,7 +88,7 @@ func withoutTexts(state *aiserverv1.CloudAgentState) *aiserverv1.CloudAgentState
 }
 
 // present returns the blobs that a state needs and its predecessor did not, as far as
-// they are here.
+// they are stored here.
 func (c *copier) present(ctx context.Context, p *save, prev blob.ID) ([]blob.ID, error) {
 	fresh, err := p.fresh(ctx, prev)
 	if err != nil {

@@ -17,8 +17,8 @@
 // offset. Follow is the client side: it survives lost connections and yields each
 // event once and in order. An offset carries a tag computed over the whole log before
 // it: a reader whose history is not in the store, for example because the store was
-// restored from a backup, starts over instead of missing differences. Copy follows into
-// a store of this machine, where the agent can be read without its server.
+// restored from a backup, starts over instead of missing differences. Copy follows an
+// agent into a store of this machine, where it can be read without its server.
 //
 // Transport and access control are left to other packages.
 package cloudagent

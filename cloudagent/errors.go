@@ -12,12 +12,12 @@ var (
 	// ErrNotFound says that there is no such agent, or that it has no such blob or
 	// snapshot.
 	ErrNotFound = fault.Named(fault.NotFound, "agent-not-found", "not found")
-	// ErrExists says that there is an agent of that id already.
+	// ErrExists says that an agent with that id already exists.
 	ErrExists = fault.Named(fault.Exists, "agent-exists", "already exists")
-	// ErrInvalid says that an argument is not what it must be. Nothing was changed.
+	// ErrInvalid says that an argument is invalid. Nothing was changed.
 	ErrInvalid = fault.Named(fault.Invalid, "invalid-agent", "invalid")
-	// ErrInvalidOffset says that a text is no offset, or none of this log where one
-	// is needed. It wraps ErrInvalid.
+	// ErrInvalidOffset says that a text is not an offset, or not one of this log where
+	// that is required. It wraps ErrInvalid.
 	ErrInvalidOffset = fault.Under(ErrInvalid, "invalid-offset", "invalid offset")
 	// ErrArchived says that the agent is archived and takes no more events.
 	ErrArchived = fault.Named(fault.Conflict, "archived", "agent is archived")
@@ -29,8 +29,7 @@ var (
 	// ErrConflict says that the agent is not in the state or status that the caller
 	// named. Nothing was changed.
 	ErrConflict = fault.Named(fault.Stale, "agent-changed", "agent has changed")
-	// ErrDataLoss says that an event or a state that was acknowledged cannot be
-	// read any more.
+	// ErrDataLoss says that an acknowledged event or state can no longer be read.
 	ErrDataLoss = fault.Named(fault.Damaged, "agent-data-loss", "data loss")
 	// ErrNewerFormat says that a row was written by a newer release.
 	ErrNewerFormat = kv.ErrNewerFormat

@@ -9,12 +9,11 @@ import (
 	"github.com/stet-dev/stet/internal/lookup"
 )
 
-// AmbiguousError says that several agents fit a name, and lists the first few.
+// AmbiguousError says that several agents match a name, and lists the first few.
 type AmbiguousError = lookup.AmbiguousError
 
-// Find returns the agent that a text stands for: its id, the beginning of its id if no
-// other begins so, or its name if no other has it. The error wraps ErrNotFound, or is
-// an *AmbiguousError.
+// Find returns the agent that a text stands for: its id, a unique prefix of its id,
+// or a unique name. The error wraps ErrNotFound, or is an *AmbiguousError.
 func (s *Store) Find(ctx context.Context, text string) (Agent, error) {
 	agent, err := s.Get(ctx, text) // also one that was imported and has no record yet
 	if err == nil || !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrInvalid) {

@@ -28,9 +28,9 @@ type Receiver interface {
 type FollowOptions struct {
 	// Dial opens the stream after an offset; "" requests the initial state.
 	Dial func(ctx context.Context, after string) (Receiver, error)
-	// Fetch gets blobs that a state needs and that were not sent with it, and states that
-	// are too large for the stream. It leaves out blobs that the peer does not have or
-	// that are damaged there; an error means that the connection failed. Without it,
+	// Fetch gets blobs that a state needs but that were not sent with it, and states
+	// that are too large for the stream. It leaves out blobs that the peer does not have
+	// or that are damaged there; an error means that the connection failed. Without it,
 	// states may be incomplete.
 	Fetch func(ctx context.Context, ids []blob.ID) ([]blob.Blob, error)
 	// Cache stores states and blobs. Without it, Fetch is used for large states only.
@@ -70,9 +70,9 @@ type Event struct {
 // the connection. It ends when the agent has ended, when ctx is done, or with an
 // error that a new connection cannot fix.
 //
-// The end of a connection is never taken for the end of the log: a server that stops
-// ends its streams properly, too. The log has ended where a connection that resumes
-// after an offset is answered with a final status at that very offset.
+// Follow never takes the end of a connection for the end of the log: a server that
+// stops ends its streams properly, too. The log has ended if a connection that
+// resumes after an offset is answered with a final status at that very offset.
 func Follow(ctx context.Context, opts FollowOptions) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		f := &follower{opts: opts, yield: yield}
@@ -234,7 +234,7 @@ func (f *follower) take(ctx context.Context, m *aiserverv1.StreamConversationRes
 	return f.give(ctx, Event{Offset: otherOffset(m), Other: m})
 }
 
-// otherOffset finds the offset of responses that are only carried.
+// otherOffset finds the offset of responses that are only passed through.
 func otherOffset(m *aiserverv1.StreamConversationResponse) string {
 	switch v := m.GetMessage().(type) {
 	case *aiserverv1.StreamConversationResponse_TransientErrorWithOffset_:

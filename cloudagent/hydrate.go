@@ -140,9 +140,9 @@ func (f *follower) stateBytes(ctx context.Context, id blob.ID) ([]byte, error) {
 	return nil, fmt.Errorf("%w: cannot fetch state %s", ErrDataLoss, id)
 }
 
-// walk follows references through the cache and returns the missing blobs. A blob that is
-// damaged in the cache is missing, too: storing it again repairs it. One that is damaged
-// although it was fetched is an error of the cache.
+// walk follows references through the cache and returns the missing blobs. A blob
+// that is damaged in the cache counts as missing: storing it again repairs it. One
+// that is damaged although it was just fetched is an error of the cache.
 func (f *follower) walk(ctx context.Context, todo []ref, fetched map[blob.ID]struct{}) ([]ref, error) {
 	var missing, leaves []ref
 	seen := make(map[ref]struct{})

@@ -10,7 +10,7 @@ import (
 	"github.com/stet-dev/stet/internal/lane"
 )
 
-// agentLane is an agent in memory: the turn of its writers, and what was read last.
+// agentLane is an agent in memory: the queue of its writers, and what was read last.
 type agentLane = lane.Lane[cache]
 
 // cache is what was read last of an agent.
@@ -66,7 +66,7 @@ func (c *cache) cachedState(id blob.ID) *aiserverv1.CloudAgentState {
 	return c.state
 }
 
-// keepState caches a state, which must not change any more.
+// keepState caches a state, which must not change afterwards.
 func (c *cache) keepState(id blob.ID, state *aiserverv1.CloudAgentState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -22,8 +22,7 @@ type linked struct {
 }
 
 // conversation plans the next save of the conversation that the agent works on. An
-// agent may work on none, or on one that was deleted: its own state is saved all the
-// same.
+// agent may work on none, or on one that was deleted: its own state is saved anyway.
 func (p *save) conversation(ctx context.Context, rec *stetv1.AgentRecord, prev blob.ID) (linked, error) {
 	if p.state.ConversationState == nil {
 		return linked{}, nil

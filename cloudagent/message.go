@@ -14,8 +14,8 @@ import (
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 )
 
-// Message is a response of a stream. Streams that send the same one share it, so it must
-// not be changed.
+// Message is a response of a stream. Streams that send the same message share it, so
+// it must not be changed.
 type Message struct {
 	*aiserverv1.StreamConversationResponse
 
@@ -24,8 +24,9 @@ type Message struct {
 	encoded map[string][]byte
 }
 
-// Encoded returns the message in an encoding with a name. The encoding of a message that
-// streams share is made once for all of them; the result must not be changed.
+// Encoded returns the message in the encoding with a name, which encode makes. A
+// message that streams share is encoded once for all of them; the result must not be
+// changed.
 func (m *Message) Encoded(name string, encode func() ([]byte, error)) ([]byte, error) {
 	if !m.shared {
 		return encode()
@@ -73,7 +74,7 @@ func (e *entry) made(variant string) *Message {
 	return e.messages[variant]
 }
 
-// message returns the message of a variant, which it makes if there is none yet.
+// message returns the message of a variant, and builds it if there is none yet.
 func (e *entry) message(variant string, build func() (*response, error)) (m *Message, built bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -21,13 +21,13 @@ import (
 )
 
 // ErrMetadataVersion says that metadata has a version that this release does not
-// know. Such an agent is there; it is never treated as absent.
+// know. Such an agent exists; it is never treated as absent.
 var ErrMetadataVersion = fault.Named(fault.NewerFormat, "newer-metadata", "unknown version of cloud agent metadata")
 
 const (
 	metadataVersion = aiserverv1.CloudAgentStatePersistedMetadata_PERSISTED_METADATA_VERSION_1
 	// unversioned metadata is older than the versions and has the same fields. Every
-	// reader takes it; the next change of the agent writes the current version.
+	// reader accepts it; the next change of the agent writes the current version.
 	unversioned = aiserverv1.CloudAgentStatePersistedMetadata_PERSISTED_METADATA_VERSION_UNSPECIFIED
 )
 

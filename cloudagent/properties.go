@@ -18,7 +18,7 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Properties are what lists and headings show of an agent. They are derived from a
+// Properties are what lists and headings show about an agent. They are derived from a
 // state when it is saved.
 type Properties struct {
 	PRURL      string

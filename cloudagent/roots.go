@@ -14,7 +14,7 @@ import (
 // Roots yields the blobs that agents keep, for a collector: current states, and
 // everything in the logs, which followers can request at any time. The import keeps
 // the blobs of an imported agent that has not changed since. For an unreadable row it
-// yields an error and goes on.
+// yields an error and continues.
 func (s *Store) Roots(ctx context.Context) iter.Seq2[graph.Root, error] {
 	return func(yield func(graph.Root, error) bool) {
 		for row, err := range kv.Each(ctx, s.rows, keyspace.Agents(), false) {

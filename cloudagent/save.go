@@ -40,10 +40,10 @@ type Saved struct {
 // conversations.
 var stateLimits = &wirelimit.Limits{Bytes: 64 << 20, Entries: 1 << 20, Memory: 512 << 20}
 
-// SaveState makes a state the current one: the state, the given blobs, pointer,
-// offset and event in one commit, and the next save of the agent's conversation if there
-// is one. Every blob that the state refers to must be given
-// or stored; otherwise nothing is saved and the error is a *kv.MissingBlobsError.
+// SaveState makes a state the current one. One commit holds the state, the given
+// blobs, the pointer, the offset and the event, and the next save of the agent's
+// conversation if there is one. Every blob that the state refers to must be given or
+// stored; otherwise nothing is saved and the error is a *kv.MissingBlobsError.
 func (s *Store) SaveState(ctx context.Context, agent string, state *aiserverv1.CloudAgentState, blobs []*aiserverv1.PreFetchedBlob, opts *SaveOptions) (Saved, error) {
 	if opts == nil {
 		opts = &SaveOptions{}
@@ -62,8 +62,9 @@ func (s *Store) SaveState(ctx context.Context, agent string, state *aiserverv1.C
 	return s.saveState(ctx, agent, &save{raw: raw, id: blob.Sum(raw), state: proto.CloneOf(state), opts: opts}, blobs)
 }
 
-// SaveStateBlob is SaveState for a state that was stored as a blob before, because it
-// does not fit into a message. The error is a *kv.MissingBlobsError if it is not there.
+// SaveStateBlob is SaveState for a state that is already stored as a blob, because it
+// does not fit into a message. The error is a *kv.MissingBlobsError if the blob is
+// missing.
 func (s *Store) SaveStateBlob(ctx context.Context, agent string, id blob.ID, blobs []*aiserverv1.PreFetchedBlob, opts *SaveOptions) (Saved, error) {
 	if opts == nil {
 		opts = &SaveOptions{}
@@ -98,7 +99,7 @@ func (s *Store) saveState(ctx context.Context, agent string, p *save, blobs []*a
 	return Saved{State: p.id, Offset: offsetOf(rec.Head)}, nil
 }
 
-// verified converts and verifies blobs of the wire.
+// verified converts and verifies blobs from the wire.
 func verified(blobs []*aiserverv1.PreFetchedBlob) ([]blob.Blob, error) {
 	out := make([]blob.Blob, 0, len(blobs))
 	for _, b := range blobs {

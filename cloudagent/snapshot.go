@@ -13,7 +13,7 @@ import (
 
 // Presigner creates addresses that grant temporary access to a snapshot.
 type Presigner interface {
-	// Presign returns an address to download a snapshot from or, with upload, to put
+	// Presign returns an address to download a snapshot from or, with upload, to upload
 	// one to. Anyone with the address has access, so it is never stored or logged.
 	Presign(ctx context.Context, agent, snapshot string, upload bool) (string, error)
 }

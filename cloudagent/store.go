@@ -38,7 +38,7 @@ type Options struct {
 	Poll time.Duration
 	// CachedAgents is how many agents are held in memory, 256 by default.
 	CachedAgents int
-	// Presigner creates addresses of snapshots; without it there are none.
+	// Presigner creates addresses of snapshots; without it no addresses are available.
 	Presigner Presigner
 	// LegacySnapshots turns off cloud_agent_enable_blob_storage_format_v1: snapshots
 	// without a format get the legacy one instead of v1.
@@ -67,7 +67,7 @@ func New(blobs blob.Store, rows kv.Store, opts *Options) *Store {
 
 func (s *Store) nowMS() int64 { return max(0, s.opts.Now().UnixMilli()) }
 
-// checkID refuses what cannot be an id.
+// checkID rejects texts that cannot be an id.
 func checkID(what, id string) error {
 	if err := keyspace.CheckID(id); err != nil {
 		return invalid("%s id %v", what, err)
@@ -134,8 +134,8 @@ func decodeRecord(row kv.Row) (*stetv1.AgentRecord, error) {
 	return rec, nil
 }
 
-// adopt makes a record from metadata. Its log is empty: the offset of the source stands
-// for the beginning of what is here.
+// adopt makes a record from metadata. Its log is empty: the offset of the source
+// stands for the beginning of the log here.
 func (s *Store) adopt(ctx context.Context, agent string) (loaded, error) {
 	m, version, err := s.metadata(ctx, agent)
 	if errors.Is(err, ErrNotFound) {

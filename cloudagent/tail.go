@@ -9,8 +9,8 @@ import (
 	"github.com/stet-dev/stet/internal/lane"
 )
 
-// The end of a log that streams share. Its state is the record of the agent as it was at
-// that end, or nil if that is not known at the moment.
+// The end of a log that streams share. Its state is the record of the agent at that
+// end, or nil if that is unknown at the moment.
 type (
 	tails    = lane.Tails[Offset, *entry, *stetv1.AgentRecord]
 	follows  = lane.Follower[Offset, *entry, *stetv1.AgentRecord]
@@ -18,7 +18,7 @@ type (
 	tailPart = lane.Part[Offset, *entry, *stetv1.AgentRecord]
 )
 
-// errForeign makes a tail start again, since the log has another history now.
+// errForeign makes a tail start over, since the log now has another history.
 var errForeign = fault.New(fault.Stale, "the log has another history")
 
 // follow joins the tail of an agent.
@@ -45,8 +45,8 @@ func (s *Store) record(ctx context.Context, agent string) (*stetv1.AgentRecord, 
 	return now.rec, err
 }
 
-// readTail reads what follows a place. The record is read only where the status may have
-// changed, and from time to time, to notice a log that was exchanged.
+// readTail reads what follows a place. The record is read only if the status may have
+// changed, and from time to time to notice a log that was replaced.
 func (s *Store) readTail(ctx context.Context, agent string, after Offset, rec *stetv1.AgentRecord, quiet bool) (tailPart, error) {
 	events, ok, err := s.read(ctx, agent, after)
 	if err != nil && len(events) == 0 {

@@ -23,7 +23,7 @@ func DecodeAgent(row kv.Row) (Agent, error) {
 }
 
 // CheckRow returns the error that a reader of this package would return for a row,
-// and accepts rows of other packages. Importers call it before they write anything.
+// and nil for rows of other packages. Importers call it before they write anything.
 // It applies the same rules as the readers.
 func CheckRow(row kv.Row) error {
 	var err error

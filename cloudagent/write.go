@@ -127,8 +127,8 @@ func (c *change) batch(expect []kv.Expect) (*kv.Batch, error) {
 
 // AppendOptions configure an append; nil gives the defaults.
 type AppendOptions struct {
-	// Key makes a retry harmless: an append whose key is among the latest of the
-	// agent adds nothing and returns the offset of the first one.
+	// Key makes a retry harmless: an append whose key is among the latest of the agent
+	// adds nothing and returns the offset of the original append.
 	Key string
 	// IfHead, if set, is the required end of the log, else ErrConflict. A writer that
 	// passes the result of its last call detects other writers.
@@ -233,7 +233,7 @@ type StatusOptions struct {
 
 // SetStatus changes the status of an agent and returns the place after the event.
 // Setting the current status changes nothing. An archived or expired agent can be
-// reactivated. Numbers without a meaning are refused.
+// reactivated. Undefined numbers are rejected.
 func (s *Store) SetStatus(ctx context.Context, agent string, status Status, opts *StatusOptions) (Offset, error) {
 	if err := checkStatus(status); err != nil {
 		return Offset{}, fmt.Errorf("set status of agent %s: %w", agent, err)

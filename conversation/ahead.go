@@ -8,8 +8,8 @@ import (
 	"github.com/stet-dev/stet/internal/keyspace"
 )
 
-// ahead describes conversations in their order, and reads the next ones at once: a
-// database answers what waits together in one round trip.
+// ahead describes conversations in order and reads the next ones concurrently: a database
+// answers concurrent reads in one round trip.
 type ahead struct {
 	s    *Store
 	ctx  context.Context // of the one call that lists
@@ -23,7 +23,7 @@ type ahead struct {
 // maxAhead limits how many conversations are read at once.
 const maxAhead = 64
 
-// getAhead begins to describe conversations, of which a caller probably needs some.
+// getAhead begins to describe conversations, some of which the caller probably needs.
 func (s *Store) getAhead(ctx context.Context, keys []string, some int) *ahead {
 	return &ahead{s: s, ctx: ctx, keys: keys, size: min(max(some, 1), maxAhead)}
 }

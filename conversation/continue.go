@@ -25,8 +25,8 @@ func (s *Store) Present(ctx context.Context, id string) (kv.Expect, error) {
 // Continuation is the next save of a conversation, to be made by a commit of another
 // service, such as the one that saves the state of an agent.
 type Continuation struct {
-	// Save is the entry of the history. It is zero if the state is the current one
-	// already, and then Batch is empty.
+	// Save is the entry of the history. If the state is already the current one, Save is
+	// zero and Batch is empty.
 	Save Save
 	// Root is the blob of the state. It must be stored before the commit.
 	Root blob.Blob
@@ -38,11 +38,11 @@ type Continuation struct {
 	Batch kv.Batch
 }
 
-// Continue plans a save that makes a state the current one, on top of whatever is
-// current now. The commit fails with kv.ErrConflict if another writer saves first, and
-// makes handles that were opened for writing stale. It fails with ErrNotFound if there
-// is no such conversation. Whether the blobs that the state refers to are stored is for
-// the caller to check.
+// Continue plans a save that makes a state the current one, on top of whatever is current
+// now. The commit fails with kv.ErrConflict if another writer saves first, and makes
+// handles that were opened for writing stale. Continue fails with ErrNotFound if there is
+// no such conversation. The caller must check that the blobs that the state refers to are
+// stored.
 func (s *Store) Continue(ctx context.Context, id string, state *agentv1.ConversationStateStructure, author string) (Continuation, error) {
 	rec, version, err := s.record(ctx, id)
 	if err != nil {
@@ -85,8 +85,8 @@ func (s *Store) Continue(ctx context.Context, id string, state *agentv1.Conversa
 	return out, s.file(ctx, rec, listed, out.Save.Time.UnixMilli(), &out.Batch)
 }
 
-// sameState reports whether a state is the current one, whatever the order of the
-// fields in its root is.
+// sameState reports whether a state is the current one, regardless of the order of the
+// fields in its root.
 func (s *Store) sameState(ctx context.Context, head Save, state *agentv1.ConversationStateStructure, id blob.ID) (bool, error) {
 	if head.Seq == 0 || head.Root == id {
 		return head.Root == id && head.Seq > 0, nil

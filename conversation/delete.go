@@ -83,7 +83,7 @@ func (s *Store) deletion(ctx context.Context, id string, wanted func(Save, bool)
 	return b, nil
 }
 
-// remains is what the keys show of a conversation.
+// remains is what the keys show about a conversation.
 type remains struct {
 	expect []kv.Expect // fails if it changes
 	listed []string    // the rows that list it

@@ -6,15 +6,15 @@ import (
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 )
 
-// TurnDetails is what the record of an agent says about a turn besides its content.
-// What the record does not say is zero.
+// TurnDetails holds what the record of an agent says about a turn besides its content.
+// Fields that the record does not have are zero.
 type TurnDetails struct {
 	// Model is the last model that answered.
 	Model          string
 	Started, Ended time.Time
 	// Input counts tokens that were read and not found in a cache.
 	Input, Output, CacheRead, CacheWrite, Reasoning int64
-	// CostUSD is nil if the record does not say it.
+	// CostUSD is nil if the record does not have it.
 	CostUSD     *float64
 	Interrupted bool
 	// Automatic means that the agent's program wrote the prompt, not a person.
@@ -51,8 +51,8 @@ func turnDetails(r *stetv1.TurnDetails) *TurnDetails {
 	}
 }
 
-// forFork returns what holds for the first save of a fork: the record of another session
-// does not continue at a mark of this one.
+// forFork returns the details for the first save of a fork, without Mark: the record of
+// another session does not continue at a mark of this one.
 func (t *TurnDetails) forFork() *TurnDetails {
 	if t == nil {
 		return nil

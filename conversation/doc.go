@@ -15,6 +15,6 @@
 //
 // One handle at a time may write to a conversation: opening takes a new epoch, and a
 // save of an older handle fails with ErrStale. Package graph defines which blobs a
-// state refers to; Collect, Check and the transfer functions use it. Searching,
-// exporting as text and the files of the workspace are left to other packages.
+// state refers to; collections, checks and transfers use it. Other packages search,
+// export as text and keep the files of the workspace.
 package conversation

@@ -14,22 +14,22 @@ import (
 var (
 	// ErrNotFound says that there is no such conversation, save, message or pin.
 	ErrNotFound = fault.Named(fault.NotFound, "conversation-not-found", "not found")
-	// ErrExists says that a conversation or pin of that name is there already.
+	// ErrExists says that a conversation or pin of that name already exists.
 	ErrExists = fault.Named(fault.Exists, "conversation-exists", "already exists")
-	// ErrStale says that another process has opened the conversation for writing
-	// since. Nothing was saved; open it again.
+	// ErrStale says that another process has since opened the conversation for writing.
+	// Nothing was saved; open it again.
 	ErrStale = fault.Named(fault.Stale, "stale-writer", "stale writer")
 	// ErrReadOnly says that the handle was not opened for writing.
 	ErrReadOnly = fault.Named(fault.ReadOnly, "conversation-read-only", "conversation is open for reading only")
-	// ErrInvalid says that an argument or stored bytes are not what they must be.
+	// ErrInvalid says that an argument or stored bytes are not valid.
 	ErrInvalid = fault.Named(fault.Invalid, "invalid-conversation", "invalid")
-	// ErrTooDeep says that more than 32 subagents lie inside each other, by value or
+	// ErrTooDeep says that more than 32 subagents are nested in each other, by value or
 	// by reference.
 	ErrTooDeep = graph.ErrTooDeep
-	// ErrPartial says that a state holds only a part of its turns and can therefore
-	// not be saved.
+	// ErrPartial says that a state holds only part of its turns and therefore cannot be
+	// saved.
 	ErrPartial = fault.Named(fault.Invalid, "partial-state", "state is partial")
-	// ErrDataLoss says that a state cannot be put together again. The error is a
+	// ErrDataLoss says that a state cannot be reassembled. The error is a
 	// *HydrationError.
 	ErrDataLoss = fault.Named(fault.Damaged, "conversation-data-loss", "data loss")
 	// ErrNewerFormat says that a row was written by a newer release.

@@ -11,8 +11,8 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Unfiled reports whether FileAll has more to do than the next new conversation does on
-// the way.
+// Unfiled reports whether FileAll has more to do than creating the next conversation does
+// along the way.
 func (s *Store) Unfiled(ctx context.Context) (bool, error) {
 	f, err := s.loadFilters(ctx)
 	if err == nil {
@@ -38,10 +38,10 @@ func (s *Store) Unfiled(ctx context.Context) (bool, error) {
 const filePage = 500
 
 // FileAll lists the conversations of an earlier release under their workspaces and
-// agents, after which filtered lists need not read all of them. It returns at once where
-// that was done. It continues where a killed one ended, beside writers and other
-// processes that do the same. progress, if not nil, is called with the number of
-// conversations read.
+// agents; after that, filtered lists need not read all conversations. It returns at once
+// if that is already done, and continues where a killed call stopped. It may run
+// alongside writers and other processes that do the same. progress, if not nil, is called
+// with the number of conversations read.
 func (s *Store) FileAll(ctx context.Context, progress func(done int)) error {
 	done, conflicts := 0, 0
 	for {
@@ -50,8 +50,8 @@ func (s *Store) FileAll(ctx context.Context, progress func(done int)) error {
 		if err != nil || f == nil || f.built {
 			return err
 		}
-		// A save of one of the conversations makes the commit fail, so smaller ones succeed
-		// beside many writers.
+		// A save of one of the conversations makes the commit fail, so smaller commits
+		// succeed alongside many writers.
 		n, err := s.fileSome(ctx, f, filePage>>conflicts)
 		if errors.Is(err, kv.ErrConflict) && conflicts < attempts {
 			conflicts++
@@ -67,8 +67,8 @@ func (s *Store) FileAll(ctx context.Context, progress func(done int)) error {
 	}
 }
 
-// fileSome lists the next conversations, and writes how far it came. One that cannot be
-// read belongs nowhere.
+// fileSome lists the next conversations and records how far it got. An unreadable
+// conversation is not listed.
 func (s *Store) fileSome(ctx context.Context, f *filters, size int) (int, error) {
 	b := &kv.Batch{Expect: []kv.Expect{{Key: filtersKey, Version: f.version}}}
 	in, n := keyspace.Conversations(), 0
@@ -106,9 +106,9 @@ func (s *Store) fileSome(ctx context.Context, f *filters, size int) (int, error)
 	return n, s.rows.Commit(ctx, b)
 }
 
-// fileRecords adds what lists conversations to a batch. The batch expects their places in
-// the order of all, which every save changes: the head and the history of an archived
-// conversation cannot be expected without bringing it back.
+// fileRecords adds the rows that list conversations to a batch. The batch expects their
+// places in the order of all, which every save changes: the head and the history of an
+// archived conversation cannot be expected without bringing it back.
 func (s *Store) fileRecords(ctx context.Context, f *filters, recs []*stetv1.ConversationRecord, b *kv.Batch) error {
 	places, errs := abreast.Each(recs, maxAhead, func(rec *stetv1.ConversationRecord) (place, error) { return s.placeOf(ctx, rec) })
 	for i, rec := range recs {

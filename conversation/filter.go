@@ -17,15 +17,16 @@ import (
 )
 
 // A conversation is listed under its workspace, under its agent and under both, so that a
-// list of those reads nothing else. These rows come and go with its record. They are in
-// the order of spans of 17 minutes, not of times: a save moves them only if it is in
-// another span than the one before, so that few saves write more rows than without a
-// filter. Inside a span a list takes the order from the rows of all conversations. The keys
-// hold sums with a random salt: names can be guessed, and the keys of an encrypted store
+// list of those reads nothing else. These rows are created and removed with its record.
+// They are ordered by spans of 17 minutes, not by times: a save moves them only if it is in
+// another span than the previous one, so few saves write more rows than without a filter.
+// Inside a span a list takes the order from the rows of all conversations. The keys hold
+// sums with a random salt: names can be guessed, and the keys of an encrypted store are
+// readable.
 // are readable.
 
-// filtersKey is the row with the salt. It also says how far a store that an earlier
-// release filled was read.
+// filtersKey is the row with the salt. It also records how much of a store filled by an
+// earlier release has been read.
 var filtersKey = keyspace.Setting("filters")
 
 // filters is the content of that row.
@@ -35,15 +36,15 @@ type filters struct {
 	done    string // otherwise: conversations up to this id are, and newly created ones
 	version uint64 // of the row
 
-	// known remembers sums for a caller that asks for those of many conversations, most of
-	// which share workspaces and agents; nil remembers none.
+	// known caches sums for a caller that needs those of many conversations, most of which
+	// share workspaces and agents; nil caches none.
 	known map[[2]string]string
 }
 
 const (
 	saltSize = 16
-	// byTime is the state of the row. Other ones are of earlier releases, whose rows had no
-	// spans.
+	// byTime is the state of the row. Rows in other states are of earlier releases and had
+	// no spans.
 	byTime = "by-time"
 )
 
@@ -78,8 +79,8 @@ func (f *filters) sum(kind, value string) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// sumOf returns the one under which a list finds what has a workspace and an agent, of
-// which one may be empty.
+// sumOf returns the sum under which conversations with a workspace and an agent are
+// listed. One of the two may be empty.
 func (f *filters) sumOf(workspace, agent string) string {
 	sum, ok := f.known[[2]string{workspace, agent}]
 	if ok {
@@ -99,7 +100,7 @@ func (f *filters) sumOf(workspace, agent string) string {
 	return sum
 }
 
-// keys returns the keys of the rows that list a conversation which was last changed at a
+// keys returns the keys of the rows that list a conversation last changed at the given
 // time.
 func (f *filters) keys(rec *stetv1.ConversationRecord, unixMS int64) (keys []string) {
 	workspace, agent := rec.GetWorkspace(), rec.GetAgent()
@@ -129,7 +130,7 @@ func (f *filters) earlier(rec *stetv1.ConversationRecord) (keys []string) {
 	return keys
 }
 
-// unfiled returns the keys to remove with a conversation that was last changed at a time.
+// unfiled returns the keys to remove with a conversation last changed at the given time.
 func (f *filters) unfiled(rec *stetv1.ConversationRecord, unixMS int64) []string {
 	keys := f.keys(rec, unixMS)
 	if !f.built {
@@ -147,8 +148,8 @@ func (s *Store) loadFilters(ctx context.Context) (*filters, error) {
 	return decodeFilters(row)
 }
 
-// readFilters returns the row, or nil where there is none or it is damaged: lists are
-// then read as a whole.
+// readFilters returns the row, or nil if it is missing or damaged: lists are then read as
+// a whole.
 func (s *Store) readFilters(ctx context.Context) (*filters, error) {
 	f, err := s.loadFilters(ctx)
 	if errors.Is(err, kv.ErrNotFound) || Damaged(err) {
@@ -181,8 +182,8 @@ func (s *Store) makeFilters(ctx context.Context) (*filters, error) {
 	return nil, fmt.Errorf("write filters: %w", kv.ErrConflict)
 }
 
-// addFilters makes the row. Some conversations of an earlier release are listed at once,
-// many by FileAll.
+// addFilters makes the row. A few conversations of an earlier release are listed right
+// away; many are left to FileAll.
 func (s *Store) addFilters(ctx context.Context, size int) error {
 	f := &filters{salt: make([]byte, saltSize)}
 	rand.Read(f.salt) // never fails
@@ -193,9 +194,10 @@ func (s *Store) addFilters(ctx context.Context, size int) error {
 // nowhere is the time of a conversation before it is created.
 const nowhere = -1
 
-// file adds to a batch what moves a conversation from one time to another in the lists by
-// workspace and agent. The batch must fail if there is another save meanwhile. If a commit
-// fails with a conflict that outdated reports, the rest of the batch must be tried again.
+// file adds to a batch the changes that move a conversation from one time to another in
+// the lists by workspace and agent. The batch must fail if there is another save
+// meanwhile. After a conflict for which outdated returns true, the rest of the batch must
+// be tried again.
 func (s *Store) file(ctx context.Context, rec *stetv1.ConversationRecord, from, to int64, b *kv.Batch) error {
 	if rec.GetWorkspace() == "" && rec.GetAgent() == "" || from != nowhere && keyspace.Span(from) == keyspace.Span(to) {
 		return nil
@@ -226,7 +228,8 @@ func (s *Store) outdated(err error) bool {
 	return true
 }
 
-// commitFiled commits a batch that creates or changes a conversation, and what file adds.
+// commitFiled commits a batch that creates or changes a conversation, together with the
+// changes of file.
 func (s *Store) commitFiled(ctx context.Context, rec *stetv1.ConversationRecord, from, to int64, b *kv.Batch, commit Commit) error {
 	for range attempts {
 		whole := *b
@@ -245,7 +248,8 @@ func (s *Store) commitNew(ctx context.Context, rec *stetv1.ConversationRecord, b
 	return s.commitFiled(ctx, rec, nowhere, rec.GetCreatedAtMs(), b, commit)
 }
 
-// refiled adds to a batch what moves a conversation to another workspace or agent.
+// refiled adds to a batch the changes that move a conversation to another workspace or
+// agent.
 func (s *Store) refiled(ctx context.Context, before, after *stetv1.ConversationRecord, b *kv.Batch) error {
 	if before.GetWorkspace() == after.GetWorkspace() && before.GetAgent() == after.GetAgent() {
 		return nil
@@ -268,9 +272,9 @@ func (s *Store) refiled(ctx context.Context, before, after *stetv1.ConversationR
 	return nil
 }
 
-// filedAt returns the keys of the rows that list a conversation under something, and what
-// a commit that removes them must expect. If its record or its time is unreadable, it
-// searches all of them.
+// filedAt returns the keys of the rows that list a conversation under a workspace or
+// agent, and what a commit that removes them must expect. If its record or its time is
+// unreadable, it searches all of them.
 func (s *Store) filedAt(ctx context.Context, id string) ([]string, []kv.Expect, error) {
 	rec, _, err := s.record(ctx, id)
 	var last Save
@@ -312,8 +316,8 @@ func (s *Store) Filed(ctx context.Context, info Info) ([]string, error) {
 	return f.filed(info), err
 }
 
-// filed returns the keys under which a conversation must be listed. Before all are, it is
-// those of the ones that are done.
+// filed returns the keys under which a conversation must be listed. Until all
+// conversations are listed, only those that are already done have keys.
 func (f *filters) filed(info Info) []string {
 	if f == nil || !f.built && keyspace.Escape(info.ID) > keyspace.Escape(f.done) {
 		return nil

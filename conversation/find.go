@@ -10,16 +10,15 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// AmbiguousError says that several conversations fit a name, and lists the first few.
+// AmbiguousError says that several conversations match a name, and lists the first few.
 type AmbiguousError = lookup.AmbiguousError
 
 // shortest is the least number of bytes of a shortened id.
 const shortest = 6
 
-// Find returns the id of the conversation that a name stands for: its id, or the
-// beginning of it if no other conversation begins so. Letters may be in another case. A
-// conversation that is damaged is found. The error wraps ErrNotFound, or is an
-// *AmbiguousError.
+// Find returns the id of the conversation that a name stands for: its id, or a prefix
+// that no other id has. Letters may be in another case. Damaged conversations are found,
+// too. The error wraps ErrNotFound, or is an *AmbiguousError.
 func (s *Store) Find(ctx context.Context, name string) (string, error) {
 	id, err := lookup.Find(ctx, s.rows, keyspace.Conversation, name)
 	if errors.Is(err, lookup.ErrNone) {
@@ -41,8 +40,8 @@ func (s *Store) IDs(ctx context.Context, prefix string, limit int) ([]string, er
 	return ids, nil
 }
 
-// ShortIDs returns for each id the beginning that Find takes for it, of at least six
-// bytes.
+// ShortIDs returns, for each id, the prefix of at least six bytes that Find accepts for
+// it.
 func (s *Store) ShortIDs(ctx context.Context, ids ...string) (map[string]string, error) {
 	short, err := lookup.Short(ctx, s.rows, keyspace.Conversation, keyspace.Conversations(), ids, shortest)
 	if err != nil {
@@ -51,7 +50,7 @@ func (s *Store) ShortIDs(ctx context.Context, ids ...string) (map[string]string,
 	return short, nil
 }
 
-// Exists reports whether there is a conversation of that id, also if it is damaged.
+// Exists reports whether there is a conversation with that id, even a damaged one.
 func (s *Store) Exists(ctx context.Context, id string) (bool, error) {
 	ok, err := lookup.Exists(ctx, s.rows, keyspace.Conversation(id))
 	if err != nil {
@@ -60,7 +59,7 @@ func (s *Store) Exists(ctx context.Context, id string) (bool, error) {
 	return ok, nil
 }
 
-// Remains reports whether anything is stored of a conversation, also if its record is
+// Remains reports whether anything is stored of a conversation, even if its record is
 // lost. Delete removes it.
 func (s *Store) Remains(ctx context.Context, id string) (bool, error) {
 	for _, key := range []string{keyspace.Conversation(id), keyspace.Head(id)} {

@@ -102,7 +102,7 @@ func (s *Store) fork(ctx context.Context, id string, seq uint64, info Info, exte
 	return s.openAs(ctx, rec)
 }
 
-// sound fails if the root of a save is damaged. A commit notices only that one is missing.
+// sound fails if the root of a save is damaged. A commit notices only a missing root.
 func (s *Store) sound(ctx context.Context, id string, root blob.ID) error {
 	if _, err := s.blobs.Get(ctx, root); errors.Is(err, blob.ErrCorrupt) {
 		return s.lost(id, "save", err)
@@ -110,8 +110,8 @@ func (s *Store) sound(ctx context.Context, id string, root blob.ID) error {
 	return nil
 }
 
-// lostRoot returns the failure of a commit that names the root of a save as what it is
-// for callers: the save is there and its state is lost.
+// lostRoot converts the error of a commit that names the root of a save to its meaning
+// for callers: the save exists, but its state is lost.
 func (s *Store) lostRoot(id string, root blob.ID, err error) error {
 	var missing *kv.MissingBlobsError
 	if errors.As(err, &missing) && slices.Contains(missing.IDs, root) {

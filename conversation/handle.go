@@ -212,8 +212,8 @@ func (c *Conversation) edit(ctx context.Context) error {
 	return nil
 }
 
-// editWhole is edit for a change that replaces all of the state: a current state that is
-// lost need not be read. The history keeps the save that names it.
+// editWhole is edit for a change that replaces the whole state: a lost current state need
+// not be read. The history keeps the save that names it.
 func (c *Conversation) editWhole(ctx context.Context) error {
 	err := c.edit(ctx)
 	if !errors.Is(err, ErrDataLoss) {

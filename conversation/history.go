@@ -59,9 +59,9 @@ type ListedSave struct {
 }
 
 // Saves returns the saves of all conversations: those of one conversation follow each
-// other, the newest first. It reads rows in their order and asks no question for each
-// conversation, which is what readers of a whole store need. A row that cannot be read
-// is an error that is Damaged, with its conversation; those after it follow.
+// other, newest first. It reads rows in order, without a query for each conversation, as
+// readers of a whole store need. An unreadable row yields an error that is Damaged, with
+// its conversation; the rows after it follow.
 func (s *Store) Saves(ctx context.Context) iter.Seq2[ListedSave, error] {
 	return func(yield func(ListedSave, error) bool) {
 		for row, err := range kv.Each(ctx, s.rows, keyspace.AllSaves(), true) {

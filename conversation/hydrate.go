@@ -49,8 +49,8 @@ func (o *HydrateOptions) or() HydrateOptions {
 	return *o
 }
 
-// TurnSpan returns the turns that TurnFrom and TurnTo select out of n: both count from
-// the end if they are negative, and 0 as the end means all.
+// TurnSpan returns the turns that TurnFrom and TurnTo select out of n: negative values
+// count from the end, and a TurnTo of 0 means all.
 func TurnSpan(from, to, n int) (int, int) {
 	if from < 0 {
 		from += n
@@ -84,9 +84,9 @@ func (s *Store) HydrateRoot(ctx context.Context, root blob.ID, opts *HydrateOpti
 	return s.hydrate(ctx, "", "root", root, opts)
 }
 
-// HydrateTurns returns turns by the ids of their blobs, which a root lists. Reading them needs
-// no root, which names every turn of its conversation. first is the number of the first one,
-// from 0, for errors; of the options only Lenient and WithoutHeavyToolOutput matter.
+// HydrateTurns returns turns by the ids of their blobs, as a root lists them. It reads no
+// root, since that names every turn of its conversation. first is the number of the first
+// turn, from 0, for errors; of the options only Lenient and WithoutHeavyToolOutput matter.
 func (s *Store) HydrateTurns(ctx context.Context, ids []blob.ID, first int, opts *HydrateOptions) ([]Turn, error) {
 	structure := &agentv1.ConversationStateStructure{Turns: make([][]byte, len(ids))}
 	for i := range ids {

@@ -1,6 +1,6 @@
 package conversation
 
-// Labels that relate a conversation to another one.
+// Labels that relate one conversation to another.
 const (
 	// LabelParent is the conversation whose tool call started this one, and
 	// LabelSubagent is set if there is one.

@@ -28,8 +28,8 @@ type ListOptions struct {
 // Page is a part of a list.
 type Page struct {
 	Conversations []Info
-	// Damaged are the unreadable conversations of the page, and those of which the
-	// options would select the readable ones.
+	// Damaged are the unreadable conversations found while filling the page. Whether the
+	// options would select them may be unknown.
 	Damaged []Unreadable
 	// Next is the cursor of the following page, empty at the end.
 	Next string
@@ -110,8 +110,8 @@ func (l *list) add(key string, info Info) {
 }
 
 // walk goes through a part of the order by time until the page is full. If few of the
-// conversations match, and members is not nil, it asks that for the ids of those that may,
-// and passes over the others unread.
+// conversations match, and members is not nil, it calls members for the ids of those that
+// may match, and skips the others unread.
 func (l *list) walk(ctx context.Context, in kv.Range, members func() (map[string]bool, error)) error {
 	size, seen, before := l.limit, 0, len(l.page.Conversations)
 	if members != nil {
@@ -174,8 +174,8 @@ func (l *list) pick(ctx context.Context, in kv.Range, chosen map[string]bool) er
 	}
 }
 
-// rarely is how many conversations are read for each one that matches before it is
-// cheaper to read which ones may match first.
+// rarely is the number of conversations read for each match from which it is cheaper to
+// read first which ones may match.
 const rarely = 16
 
 // take adds a conversation at a place of the order by time, if it belongs to the page.

@@ -11,8 +11,8 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// few is up to how many conversations of a span it is cheaper to read and sort them than
-// to look for them in the order of all. With one more they are a page of a driver.
+// few is the number of conversations in a span up to which it is cheaper to read and sort
+// them than to look for them in the order of all. One more fills a page of a driver.
 var few = 255
 
 // maxMembers limits how many ids of a span are read to pass over other conversations.

@@ -9,7 +9,7 @@ import (
 )
 
 // measure fills in Bytes. It walks the saves in reverse removal order and counts each
-// blob for the first save that reaches it: removing that save removes the blob.
+// blob for the first save that reaches it: the blob goes when that save is removed.
 func (s *Store) measure(ctx context.Context, all []Retained, lister blob.Lister) error {
 	stored := make(map[blob.ID]int64)
 	err := lister.List(ctx, blob.ID{}, func(i blob.Info) error {

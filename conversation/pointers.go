@@ -14,7 +14,7 @@ type Pointer struct {
 	Info
 	// Head is the root that its head names, zero if it has none.
 	Head blob.ID
-	// Filed are the keys under which it is listed by workspace and agent.
+	// Filed are the keys that list it by workspace and agent.
 	Filed []string
 }
 

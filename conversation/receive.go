@@ -13,8 +13,8 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Records are a conversation as a store keeps it: with everything that its records
-// say, for a copy in another store.
+// Records holds a conversation as a store keeps it, with everything that its records say,
+// for a copy in another store.
 type Records struct {
 	ID string
 	// Conversation is the record, nil if the store has no such conversation.
@@ -41,8 +41,8 @@ func (r *Records) listedAt() int64 {
 	return r.Conversation.GetCreatedAtMs()
 }
 
-// Records returns the records of a conversation. What other readers refuse is an error
-// that is Damaged.
+// Records returns the records of a conversation. If other readers would reject one of
+// them, the error is Damaged.
 func (s *Store) Records(ctx context.Context, id string) (*Records, error) {
 	out := &Records{ID: id}
 	row, err := s.rows.Get(ctx, keyspace.Conversation(id))
@@ -75,10 +75,10 @@ func (s *Store) Records(ctx context.Context, id string) (*Records, error) {
 // Commit applies a batch, like the method of a kv.Store.
 type Commit func(ctx context.Context, b *kv.Batch) error
 
-// Receiver appends saves that were made in another store. Each call is one commit, so that
-// a receiver that stops leaves the conversation at a save. Records that a reader would
-// refuse are refused before anything of them is written. It is not safe for concurrent
-// use.
+// Receiver appends saves that were made in another store. Each call is one commit, so an
+// interrupted receiver leaves the conversation at a complete save. Records that a reader
+// would reject are rejected before any of them is written. A Receiver is not safe for
+// concurrent use.
 type Receiver struct {
 	store  *Store
 	commit Commit
@@ -87,8 +87,8 @@ type Receiver struct {
 }
 
 // Receive returns a receiver for a conversation whose records are known. commit, if not
-// nil, is called instead of that of the rows: a caller may send blobs again that a
-// collector has removed meanwhile.
+// nil, is called instead of the Commit of the rows: the caller can then send blobs again
+// that a collector has removed meanwhile.
 func (s *Store) Receive(have *Records, commit Commit) *Receiver {
 	if commit == nil {
 		commit = s.rows.Commit
@@ -96,11 +96,11 @@ func (s *Store) Receive(have *Records, commit Commit) *Receiver {
 	return &Receiver{store: s, commit: commit, have: have}
 }
 
-// Have returns the records with what was appended. The receiver owns them.
+// Have returns the records including the appended saves. They belong to the receiver.
 func (r *Receiver) Have() *Records { return r.have }
 
-// Create creates the conversation without saves, with what a record of another store
-// says. Writers of that store cannot write here. It fails with kv.ErrConflict if the
+// Create creates the conversation without saves, from the record of another store.
+// Writers of that store cannot write here. It fails with kv.ErrConflict if the
 // conversation exists.
 func (r *Receiver) Create(ctx context.Context, from *stetv1.ConversationRecord) error {
 	rec := proto.CloneOf(from)
@@ -128,14 +128,14 @@ type Received struct {
 	Refs []blob.ID
 }
 
-// Append adds one save, which has its number here and is the current one afterwards.
-// refs are the blobs that it newly refers to.
+// Append adds one save, which already has its number in this store and becomes the
+// current one. refs are the blobs that it newly refers to.
 func (r *Receiver) Append(ctx context.Context, save *stetv1.SaveRecord, refs []blob.ID) error {
 	return r.AppendAll(ctx, []Received{{save, refs}})
 }
 
-// AppendAll adds saves in one commit; the last one is the current one afterwards. The first
-// call also takes over the conversation, which makes other writers stale. It fails with
+// AppendAll adds saves in one commit; the last one becomes the current one. The first call
+// also takes over the conversation, which makes other writers stale. It fails with
 // kv.ErrConflict if another writer was faster.
 func (r *Receiver) AppendAll(ctx context.Context, saves []Received) error {
 	if len(saves) == 0 {
@@ -224,7 +224,7 @@ func (r *Receiver) apply(ctx context.Context, b *kv.Batch) error {
 	return r.commit(ctx, b)
 }
 
-// own notes the version of the record that the first commit wrote.
+// own records the version of the record that the first commit wrote.
 func (r *Receiver) own(ctx context.Context) error {
 	if r.ours {
 		return nil

@@ -46,7 +46,7 @@ type RetentionPlan struct {
 	Saves map[string][]uint64
 	// Conversations are removed as a whole.
 	Conversations []string
-	// Heads are the current saves of Conversationswhen the plan was made.
+	// Heads are the current saves of Conversations when the plan was made.
 	Heads map[string]uint64
 	// Freed estimates the bytes that the next collection frees, if the policy has a
 	// budget.

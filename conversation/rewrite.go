@@ -15,8 +15,8 @@ import (
 // rewritePage is the number of rows that one commit of Rewrite changes.
 const rewritePage = 1000
 
-// Rewriting returns what takes the place of a row's value, with the blobs that only the
-// new value names, or nil if the row stays as it is.
+// Rewriting returns the new value of a row and the blobs that only the new value names,
+// or nil if the row stays as it is.
 type Rewriting func(row kv.Row) (value []byte, refs []blob.ID, err error)
 
 // Rewrite changes rows of a conversation in place: its record, its head, the heads of its

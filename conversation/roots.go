@@ -67,8 +67,8 @@ func rootRows() []struct {
 	}
 }
 
-// RootRows gives the rows that name roots. An error with a key is about that row,
-// and those after it follow; an error without one is the last.
+// RootRows yields the rows that name roots. An error with a key concerns that row, and
+// the rows after it follow; an error without a key is the last.
 func (s *Store) RootRows(ctx context.Context) iter.Seq2[RootRow, error] {
 	return func(yield func(RootRow, error) bool) {
 		for _, table := range rootRows() {
@@ -87,8 +87,8 @@ func (s *Store) RootRows(ctx context.Context) iter.Seq2[RootRow, error] {
 	}
 }
 
-// Readable gives the roots of several, one after the other. It skips what is damaged,
-// and calls damaged for it.
+// Readable yields the roots of several sources, one after the other. It skips damaged
+// ones and calls damaged for each.
 func Readable(ctx context.Context, all []Roots, damaged func(error)) iter.Seq2[graph.Root, error] {
 	return func(yield func(graph.Root, error) bool) {
 		for _, roots := range all {

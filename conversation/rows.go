@@ -90,12 +90,12 @@ func decodeSave(row kv.Row) (Save, error) {
 	}, nil
 }
 
-// changed is a part of every commit that changes what is said in a conversation or its
-// title, or removes it: an index finds by these rows what it has to read again.
+// changed is a part of every commit that changes the messages or the title of a
+// conversation, or removes it: these rows show an index what to read again.
 func changed(id string) kv.Set { return kv.Set{Key: keyspace.Changed(id)} }
 
-// Changed writes that conversations may have changed, for what changes rows below this
-// package.
+// Changed records that conversations may have changed, for code that changes rows below
+// this package.
 func (s *Store) Changed(ctx context.Context, ids ...string) error {
 	b := &kv.Batch{}
 	for _, id := range ids {

@@ -87,7 +87,7 @@ func (c *Conversation) saveLocked(ctx context.Context, opts *SaveOptions) (Save,
 // attempt is a save in progress.
 type attempt struct {
 	save   Save
-	root   blob.Blob // without content if the root is stored already
+	root   blob.Blob // without content if the root is already stored
 	needs  needs
 	expect []kv.Expect // besides those that every save has
 	extend func(Save, *kv.Batch) error

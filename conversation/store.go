@@ -79,7 +79,7 @@ type Info struct {
 // Formats of our rows that this release reads and writes.
 const recordFormat = 1
 
-// checkID refuses what cannot be an id.
+// checkID rejects text that cannot be an id.
 func checkID(what, id string) error {
 	if err := keyspace.CheckID(id); err != nil {
 		return invalid("%s id %v", what, err)

@@ -12,16 +12,16 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Have asks the other side of a transfer which blobs it has.
+// Have reports which blobs the other side of a transfer has.
 type Have func(ctx context.Context, ids []blob.ID) ([]bool, error)
 
 // haveBatch is how many ids are sent in one query.
 const haveBatch = 256
 
-// Export returns the bytes of a root and the reachable blobs that the other side
-// lacks. have may be nil if it has nothing. The root's own blob comes last, so that
-// an interrupted transfer leaves nothing that looks complete. A blob that is missing
-// here is an error.
+// Export returns the bytes of a root and the reachable blobs that the other side lacks.
+// have may be nil if the other side has none. The root's own blob comes last, so that an
+// interrupted transfer leaves nothing that looks complete. A blob that is missing here is
+// an error.
 func (s *Store) Export(ctx context.Context, root blob.ID, have Have) ([]byte, iter.Seq2[blob.Blob, error], error) {
 	raw, err := s.loadState(ctx, "", root)
 	if err != nil {
@@ -94,8 +94,9 @@ func lacking(ctx context.Context, ids []blob.ID, have Have) ([]blob.ID, error) {
 }
 
 // Import stores blobs of another store and checks that the root is then complete. It
-// fails with a *kv.MissingBlobsError if not, and with blob.ErrMismatch if a blob does
-// not match its id. SetRoot and Save make the root part of a conversation.
+// fails with a *kv.MissingBlobsError if the root is not complete, and with
+// blob.ErrMismatch if a blob does not match its id. SetRoot and Save make the root part
+// of a conversation.
 func (s *Store) Import(ctx context.Context, root blob.ID, blobs iter.Seq2[blob.Blob, error]) error {
 	for b, err := range blobs {
 		if err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Commit changes documents of a collection: all of them, or none. It returns those that
-// were set, in the order of the changes and without contents. It fails with ErrConflict
-// if a document is not as expected.
+// Commit changes documents of a collection, all of them or none. It returns those
+// that were set, in the order of the changes and without contents. It fails with
+// ErrConflict if a document is not as expected.
 func (s *Store) Commit(ctx context.Context, collection string, b Batch) ([]Document, error) {
 	if err := errors.Join(checkCollection(collection), b.check()); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (s *Store) sizes(ctx context.Context, changes []Change) (map[blob.ID]int64,
 	return sizes, nil
 }
 
-// attempt commits a batch on top of the rows as they are. It fails with kv.ErrConflict if
+// attempt commits a batch on top of the current rows. It fails with kv.ErrConflict if
 // one of them changes meanwhile.
 func (s *Store) attempt(ctx context.Context, collection string, b Batch, sizes map[blob.ID]int64) ([]Document, error) {
 	var add kept.Additions
@@ -94,9 +94,9 @@ func (s *Store) attempt(ctx context.Context, collection string, b Batch, sizes m
 	return set, add.Commit(ctx, s.blobs, s.rows, batch)
 }
 
-// before returns the document of a change, and the version of its row. Both are zero if
-// there is none. A document that cannot be read may be replaced by a change without an
-// expectation.
+// before returns the document of a change and the version of its row. Both are zero
+// if there is none. A change without an expectation may replace a document that
+// cannot be read.
 func (s *Store) before(ctx context.Context, collection string, c Change) (Document, uint64, error) {
 	row, err := s.rows.Get(ctx, keyspace.Document(collection, c.Name))
 	var doc Document

@@ -1,10 +1,10 @@
-// Package document keeps documents for programs: contents under names that the program
-// chooses, in collections.
+// Package document stores documents for programs: contents under names that the
+// program chooses, in collections.
 //
-// A framework with pluggable storage, for sessions, runs or files, needs names, lists and
-// changes that happen together. [Store.Commit] changes any number of
-// documents of a collection, all of them or none, and only if they are as the caller
-// expects:
+// A framework with pluggable storage, for sessions, runs or files, needs names, lists
+// and changes that happen together. [Store.Commit] changes any number of documents of
+// a collection, all of them or none, and only if they are at the versions that the
+// caller expects:
 //
 //	store := document.Open(blobs, rows, nil)
 //	done, err := store.Commit(ctx, "sessions", document.Batch{Changes: []document.Change{

@@ -13,18 +13,19 @@ import (
 // Document is a stored document.
 type Document struct {
 	Name string
-	// Version changes with every change of the document, and is never used twice. Only
-	// equality has a meaning.
+	// Version changes with every change of the document and is never reused. Versions
+	// can only be compared for equality.
 	Version string
-	// Changed is when the document was changed. A later change never has an earlier time.
+	// Changed is when the document last changed. A later change never has an earlier
+	// time.
 	Changed time.Time
-	// Size is that of the content in bytes.
+	// Size is the size of the content in bytes.
 	Size int64
-	// Type is the name of the serialisation, as the writer gave it.
+	// Type is the name of the serialisation that the writer chose.
 	Type     string
 	Metadata []byte
-	// Data is the content. It is nil in a list of names, and where a limited store left
-	// the content as a blob.
+	// Data is the content. It is nil in a list of names, and if a limited store left the
+	// content as a blob.
 	Data []byte
 	// Blob has the content, or is zero if the row has it.
 	Blob blob.ID
@@ -37,7 +38,8 @@ type New struct {
 	// Data is the content. If it is nil and Blob is set, that stored blob is the content.
 	Data []byte
 	Blob blob.ID
-	// Size is that of the blob, if the caller knows it; otherwise the blob is read once.
+	// Size is the size of the blob, if the caller knows it; otherwise the blob is read
+	// once.
 	Size int64
 }
 
@@ -59,15 +61,15 @@ type Change struct {
 	Delete bool
 }
 
-// Batch is what changes together.
+// Batch is a set of changes that are committed together.
 type Batch struct {
 	Changes []Change
-	// DeletePrefixes removes all documents whose names begin so, before the changes. An
-	// empty prefix means the whole collection.
+	// DeletePrefixes removes all documents whose names have one of the prefixes, before
+	// the changes. An empty prefix means the whole collection.
 	DeletePrefixes []string
 }
 
-// Limits of documents and of what is asked at once.
+// Limits of documents and of requests.
 const (
 	MaxName     = 1024
 	MaxMetadata = 64 << 10
@@ -103,7 +105,7 @@ func checkPrefix(name string) error {
 	return nil
 }
 
-// check rejects what cannot be stored or read again.
+// check rejects a batch that cannot be stored or read back.
 func (b *Batch) check() error {
 	if len(b.Changes) > MaxChanges {
 		return invalid("%d changes; the limit is %d", len(b.Changes), MaxChanges)

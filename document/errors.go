@@ -11,9 +11,9 @@ var (
 	// ErrConflict says that a document is not at the expected version. Nothing was
 	// changed.
 	ErrConflict = fault.Named(fault.Stale, "document-conflict", "the document has changed")
-	// ErrInvalid says that an argument is not what it must be. Nothing was changed.
+	// ErrInvalid says that an argument is invalid. Nothing was changed.
 	ErrInvalid = fault.Named(fault.Invalid, "invalid-document", "invalid document")
-	// ErrDataLoss says that a stored content cannot be read any more.
+	// ErrDataLoss says that stored content can no longer be read.
 	ErrDataLoss = fault.Named(fault.Damaged, "document-data-loss", "the content of the document is lost")
 )
 

@@ -50,8 +50,8 @@ func decode(row kv.Row) (Document, error) {
 	}, nil
 }
 
-// CheckRow returns the error that a reader of this package would return for a row, and
-// accepts rows of other packages.
+// CheckRow returns the error that a reader of this package would return for a row,
+// and nil for rows of other packages.
 func CheckRow(row kv.Row) error {
 	if !keyspace.AllDocuments().Contains(row.Key) {
 		return nil
@@ -60,8 +60,8 @@ func CheckRow(row kv.Row) error {
 	return err
 }
 
-// Roots yields the blobs that documents have, for a collector. For an unreadable row it
-// yields an error and goes on.
+// Roots yields the blobs that documents refer to, for a collector. For an unreadable
+// row it yields an error and continues.
 func (s *Store) Roots(ctx context.Context) iter.Seq2[graph.Root, error] {
 	return func(yield func(graph.Root, error) bool) {
 		for row, err := range kv.Each(ctx, s.rows, keyspace.AllDocuments(), false) {

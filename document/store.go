@@ -28,8 +28,8 @@ type Store struct {
 	maxRead int64 // see Limited
 }
 
-// Open returns the documents of a store. A commit to rows must make the blobs that it
-// names durable in blobs.
+// Open returns the documents in blobs and rows. A commit to rows must make the blobs
+// that it names durable in blobs.
 func Open(blobs blob.Store, rows kv.Store, opts *Options) *Store {
 	s := &Store{blobs: blobs, rows: rows, now: time.Now}
 	if opts != nil && opts.Now != nil {
@@ -47,8 +47,8 @@ func (s *Store) Limited(max int64) *Store {
 	return &limited
 }
 
-// Get returns the documents of some names with their contents. Those that do not exist
-// are left out.
+// Get returns the documents with the given names and their contents. It leaves out
+// those that do not exist.
 func (s *Store) Get(ctx context.Context, collection string, names ...string) ([]Document, error) {
 	if err := checkCollection(collection); err != nil {
 		return nil, err
@@ -105,16 +105,17 @@ type Query struct {
 	Collection string
 	// Prefix leaves out names that do not begin with it.
 	Prefix string
-	// After leaves out names that are not greater or, in a reversed list, not smaller.
+	// After starts the list after a name: it leaves out names that are not greater or,
+	// in a reversed list, not smaller.
 	After   string
 	Reverse bool
 	// NamesOnly leaves out the contents.
 	NamesOnly bool
 }
 
-// List yields documents in the order of their names. One that cannot be read is yielded as
-// its name with an error, and the list goes on; an error without a name ends it. What is
-// committed meanwhile may or may not be seen.
+// List yields documents in the order of their names. One that cannot be read is
+// yielded as its name with an error, and the list continues; an error without a name
+// ends it. Concurrent commits may or may not be seen.
 func (s *Store) List(ctx context.Context, q Query) iter.Seq2[Document, error] {
 	return func(yield func(Document, error) bool) {
 		in, err := q.rows()
@@ -164,8 +165,8 @@ func (q *Query) rows() (kv.Range, error) {
 	return in, nil
 }
 
-// Collections returns the names of at most limit collections that have documents, in the
-// order of their keys, those after one.
+// Collections returns the names of at most limit collections that have documents, in
+// the order of their keys, starting after a given one.
 func (s *Store) Collections(ctx context.Context, after string, limit int) ([]string, error) {
 	var collections []string
 	in := keyspace.AllDocuments()

@@ -12,20 +12,21 @@ const (
 	Unknown Class = iota
 	// NotFound: the named thing does not exist. Another attempt does not help.
 	NotFound
-	// Invalid: the request is wrong whatever is stored. Another attempt does not help.
+	// Invalid: the request is wrong regardless of what is stored. Another attempt does
+	// not help.
 	Invalid
 	// Exists: the name is taken. Another attempt helps with another name.
 	Exists
 	// Stale: someone else made a change first; nothing was changed. Read again, then
 	// try again.
 	Stale
-	// Conflict: the present state does not allow it; nothing was changed. Another
-	// attempt helps after a choice or another action.
+	// Conflict: the current state does not allow it; nothing was changed. Another attempt
+	// helps after a choice or another action.
 	Conflict
 	// Unsupported: this store, system or release cannot do it. Another attempt does
 	// not help.
 	Unsupported
-	// Busy: the thing is in use for the moment; nothing was changed. Another attempt
+	// Busy: the thing is in use at the moment; nothing was changed. Another attempt
 	// helps.
 	Busy
 	// Closed: the handle was closed. Open it again, then try again.
@@ -36,21 +37,21 @@ const (
 	// Another attempt helps when the service is back.
 	Unreachable
 	// Denied: credentials or permissions do not allow it. Another attempt helps after
-	// they were changed.
+	// they have changed.
 	Denied
-	// Exhausted: a limit of space, size, count or rate is reached. Another attempt
-	// helps with less, later, or after room was made.
+	// Exhausted: a limit of space, size, count or rate is reached. Another attempt helps
+	// with less, later, or after making room.
 	Exhausted
-	// ReadOnly: reading works and writing does not, by choice or after a failure.
-	// Another attempt helps after the store was opened again for writing.
+	// ReadOnly: reading works and writing does not, by choice or after a failure. Another
+	// attempt helps after the store has been opened again for writing.
 	ReadOnly
 	// WrongKey: the key is missing or belongs to something else. Another attempt helps
 	// with the right key.
 	WrongKey
 	// NewerFormat: a later release wrote it. Another attempt helps with that release.
 	NewerFormat
-	// RolledBack: the operation failed halfway and was undone; everything is as it
-	// was. Another attempt helps after the cause was removed.
+	// RolledBack: the operation failed halfway and was undone; everything is as it was.
+	// Another attempt helps once the cause is removed.
 	RolledBack
 	// Uncertain: the change may or may not have happened. Look before another attempt.
 	Uncertain
@@ -81,8 +82,8 @@ func Parse(name string) Class {
 	return Class(max(slices.Index(names[:], name), 0))
 }
 
-// Classes returns every class except Unknown, from the least to the most serious.
-// Tables test with it that they have a row for each.
+// Classes returns every class except Unknown, from the least to the most serious. Tests
+// use it to check that a table has a row for each class.
 func Classes() []Class {
 	all := make([]Class, 0, len(names)-1)
 	for c := range names[1:] {

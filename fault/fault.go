@@ -23,15 +23,15 @@ func Named(class Class, reason, text string) error {
 	return &sentinel{class: class, reason: reason, text: text}
 }
 
-// Under returns a sentinel that is a kind of another one: it has the class of parent,
-// and errors.Is finds both. The reason may be empty.
+// Under returns a sentinel that is a kind of parent: it has the class of parent, and
+// errors.Is matches both. The reason may be empty.
 func Under(parent error, reason, text string) error {
 	return &sentinel{class: Of(parent), reason: reason, text: text, parent: parent}
 }
 
 func (s *sentinel) Error() string { return s.text }
 
-// Unwrap returns what the sentinel is a kind of.
+// Unwrap returns the parent of the sentinel.
 func (s *sentinel) Unwrap() error { return s.parent }
 
 // FaultClass returns the class.
@@ -43,13 +43,13 @@ func (s *sentinel) Is(target error) bool {
 	return ok && s.reason != "" && s.reason == other.reason
 }
 
-// classed is an error that says its class. Types of errors can implement it as
-// sentinels do.
+// classed is an error that reports its class. Error types can implement it, as sentinels
+// do.
 type classed interface{ FaultClass() Class }
 
-// Of returns the class of an error: the most serious one in its tree of wrapped
-// errors. Besides sentinels, and types with a method FaultClass() Class, it considers
-// errors of the standard library whose meaning does not depend on the place: those of
+// Of returns the class of an error: the most serious one in its tree of wrapped errors.
+// Besides sentinels, and types with a method FaultClass() Class, it considers errors of
+// the standard library whose meaning does not depend on where they occur: those of
 // contexts, files and connections.
 func Of(err error) Class {
 	class := Unknown

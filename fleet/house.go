@@ -16,30 +16,30 @@ import (
 	"github.com/stet-dev/stet/meter/otelmeter"
 )
 
-// Task is housekeeping that one node of a fleet does at a time. It must be safe to end it
-// anywhere and to run it on two nodes at once.
+// Task is housekeeping that one node of a fleet does at a time. It must be safe to
+// stop at any point and to run on two nodes at once.
 type Task struct {
-	// Name is one word of small letters.
+	// Name is one word of lower-case letters.
 	Name string
-	// Every is the time from the end of a run, on whichever node, to the next one.
+	// Every is the time from the end of a run, on any node, to the next one.
 	Every time.Duration
-	// Run does it and returns how many things it handled.
+	// Run does the work and returns how many items it handled.
 	Run func(ctx context.Context) (done int64, err error)
 }
 
 // TaskState is the last run of a task, on any node.
 type TaskState struct {
 	Name string `json:"name"`
-	// Node has run it last. Running is the node that runs it now, or empty.
+	// Node ran it last. Running is the node that is running it now, or empty.
 	Node    string `json:"node"`
 	Running string `json:"running,omitempty"`
 	// Began and Ended are the times of the last run that ended, by the database's clock,
 	// and Succeeded is the end of the last one without an error. Before the first run,
-	// Began is zero, and Ended is when a node first knew the task.
+	// Began is zero and Ended is when a node first registered the task.
 	Began     time.Time `json:"began"`
 	Ended     time.Time `json:"ended"`
 	Succeeded time.Time `json:"succeeded,omitzero"`
-	// Done is what it handled, Error why it failed.
+	// Done is how many items it handled, Error why it failed.
 	Done  int64  `json:"done"`
 	Error string `json:"error,omitempty"`
 }
@@ -57,8 +57,8 @@ func taskKey(name string) string { return keyspace.Setting("house:" + name) }
 // pausedKey is the row with the time until which no task begins.
 var pausedKey = keyspace.Setting("house-paused")
 
-// PauseHouse lets no task begin before a time by the database's clock, on any node, as
-// during a backup. The zero time ends a pause.
+// PauseHouse keeps tasks from starting, on any node, before a time by the database's
+// clock, for example during a backup. The zero time ends a pause.
 func (f *Fleet) PauseHouse(ctx context.Context, until time.Time) error {
 	batch := &kv.Batch{Delete: []string{pausedKey}}
 	if !until.IsZero() {
@@ -108,7 +108,7 @@ func (f *Fleet) House(ctx context.Context) ([]TaskState, error) {
 	return states, nil
 }
 
-// state returns the state of a task, and the zero one if it has never run.
+// state returns the state of a task, zero if it has never run.
 func (f *Fleet) state(ctx context.Context, name string) (s TaskState, err error) {
 	row, err := f.system.Get(ctx, taskKey(name))
 	if errors.Is(err, kv.ErrNotFound) {
@@ -150,7 +150,7 @@ func (f *Fleet) keep(ctx context.Context, task Task) time.Duration {
 		return min(left, check)
 	}
 	_, _ = f.Lease("house:"+task.Name).Hold(ctx, func(ctx context.Context) error {
-		// Another node may have run it between the look and the lease.
+		// Another node may have run it between the check and the lease.
 		if left, err := f.due(ctx, task); err != nil || left > 0 {
 			return err
 		}
@@ -183,7 +183,7 @@ func (f *Fleet) due(ctx context.Context, task Task) (time.Duration, error) {
 	return left, nil
 }
 
-// note keeps the state of a task.
+// note stores the state of a task.
 func (f *Fleet) note(ctx context.Context, s TaskState) error {
 	value, err := json.Marshal(s)
 	if err != nil {
@@ -192,7 +192,7 @@ func (f *Fleet) note(ctx context.Context, s TaskState) error {
 	return f.system.Commit(ctx, &kv.Batch{Set: []kv.Set{{Key: taskKey(s.Name), Value: value}}})
 }
 
-// runTask runs a task and records how that went.
+// runTask runs a task and records the outcome.
 func (f *Fleet) runTask(ctx context.Context, task Task) error {
 	before, err := f.state(ctx, task.Name)
 	if err != nil {
@@ -201,7 +201,7 @@ func (f *Fleet) runTask(ctx context.Context, task Task) error {
 	s := TaskState{Name: task.Name, Node: f.node, Began: f.db.Now().UTC(), Succeeded: before.Succeeded}
 	s.Done, err = task.Run(ctx)
 	if err != nil && ctx.Err() != nil {
-		return err // this node is stopping or has lost the lease; another one goes on
+		return err // this node is stopping or has lost the lease; another one continues
 	}
 	s.Ended = f.db.Now().UTC()
 	if err != nil {
@@ -218,8 +218,8 @@ func firstLine(err error) string {
 	return strings.ToValidUTF8(text[:min(len(text), 1000)], "")
 }
 
-// measureHouse reports when tasks last succeeded and whether the last run failed, as all
-// nodes know it.
+// measureHouse reports when tasks last succeeded on any node and whether the last run
+// failed.
 func (f *Fleet) measureHouse(tasks []Task) (stop func()) {
 	provider := f.config.Options.MeterProvider
 	if provider == nil {
@@ -251,8 +251,8 @@ func (f *Fleet) measureHouse(tasks []Task) (stop func()) {
 	}, gauges...)
 }
 
-// EachTenant calls fn with the store of every tenant, one after the other. A failure of
-// one does not keep it from the others.
+// EachTenant calls fn with the store of every tenant, one at a time. It continues
+// with the others if one fails.
 func (f *Fleet) EachTenant(ctx context.Context, fn func(ctx context.Context, name string, db *stet.DB) error) error {
 	names, err := f.Tenants(ctx)
 	if err != nil {

@@ -19,20 +19,20 @@ type HouseOptions struct {
 	// ArchiveEvery is the interval of archiving, and ArchiveIdle the time without a save
 	// after which a conversation is archived. Without a bucket nothing is archived.
 	ArchiveEvery, ArchiveIdle time.Duration
-	// CollectEvery is the interval of collections, and Grace the least age of what they
-	// remove.
+	// CollectEvery is the interval of collections, and Grace the minimum age of what
+	// they remove.
 	CollectEvery, Grace time.Duration
 	// Saves and Checkpoints are applied before each collection.
 	Saves       conversation.Policy
 	Checkpoints checkpoint.Policy
 }
 
-// sweepGrace is the least age of an object without a row that is removed: longer than any
-// write takes.
+// sweepGrace is the minimum age of an object without a row before it is removed:
+// longer than any write takes.
 const sweepGrace = 24 * time.Hour
 
-// ArchiveWorkers is how many conversations of a tenant are archived at once: each waits
-// for the database and the bucket, and what waits together shares round trips.
+// ArchiveWorkers is how many conversations of a tenant are archived at once: each
+// waits for the database and the bucket, and concurrent waits share round trips.
 const ArchiveWorkers = 16
 
 // HouseTasks returns the tasks for KeepHouse, for all tenants.
@@ -72,7 +72,7 @@ func orNone(d time.Duration) time.Duration {
 	return d
 }
 
-// collect applies the policies to a tenant, removes what nothing refers to, and what
+// collect applies the policies to a tenant, and removes unreferenced content and what
 // killed nodes left in the bucket.
 func (f *Fleet) collect(ctx context.Context, name string, db *stet.DB, o HouseOptions) (removed int64, err error) {
 	err = errors.Join(retainSaves(ctx, db, o.Saves), retainCheckpoints(ctx, db, o.Checkpoints))
@@ -93,7 +93,7 @@ func (f *Fleet) collect(ctx context.Context, name string, db *stet.DB, o HouseOp
 	return removed + int64(swept.Objects+swept.Uploads) + packs.Removed, errors.Join(err, failed)
 }
 
-// sizes returns the lister that measures a budget, or nil without one.
+// sizes returns the lister that measures a budget, or nil without a budget.
 func sizes(db *stet.DB, budget int64) blob.Lister {
 	if budget <= 0 {
 		return nil

@@ -52,8 +52,8 @@ func (f *Fleet) Inspect(ctx context.Context) (Report, error) {
 	return r, err
 }
 
-// away keeps only the text of an error of the client library: the error itself
-// carries the connection settings.
+// away keeps only the text of a client library's error: the error itself carries the
+// connection settings.
 func away(ctx context.Context, doing string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -115,7 +115,7 @@ func (f *Fleet) removeOldScratch(ctx context.Context) error {
 	return nil
 }
 
-// Remove removes everything of a scratch tenant.
+// Remove removes all data of a scratch tenant.
 func (s *Scratch) Remove(ctx context.Context) error {
 	if err := s.Blobs().Flush(ctx); err != nil { // or it would be written later
 		return err

@@ -24,10 +24,10 @@ const (
 // errLeaseLost is the cause of a context whose lease was not renewed in time.
 var errLeaseLost = fault.New(fault.Conflict, "another node has taken over")
 
-// Lease is the right to do something that one node of a fleet does at a time. It is a row
-// of the database and uses the database's clock. It saves work that would be done twice,
-// and is no lock: a node that was frozen may go on for a moment while another has taken
-// over, so what it protects must be safe on two nodes at once.
+// Lease is the right to do something that only one node of a fleet should do at a
+// time. It is a row of the database and uses the database's clock. It avoids
+// duplicate work but is not a lock: a node that was frozen may continue for a moment
+// after another has taken over, so the work must be safe on two nodes at once.
 type Lease struct {
 	f    *Fleet
 	key  string
@@ -35,7 +35,7 @@ type Lease struct {
 	wait func(context.Context, time.Duration) error // replaced by tests
 }
 
-// Lease returns the lease of a name.
+// Lease returns the lease with a name.
 func (f *Fleet) Lease(name string) *Lease {
 	return &Lease{f: f, key: keyspace.Setting("lease:" + name), time: leaseTime, wait: sleep}
 }
@@ -55,8 +55,8 @@ func (l *Lease) Holder(ctx context.Context) (string, error) {
 	return held.Node, nil
 }
 
-// Hold runs do if no other node has the lease, and reports whether it did. The context of
-// do ends when the lease could not be renewed in time.
+// Hold runs do if no other node has the lease, and reports whether it did. The
+// context of do ends if the lease cannot be renewed in time.
 func (l *Lease) Hold(ctx context.Context, do func(context.Context) error) (held bool, err error) {
 	version, until, err := l.take(ctx)
 	if err != nil || version == 0 {
@@ -145,7 +145,7 @@ func (l *Lease) renew(ctx context.Context, version uint64, until time.Time, lost
 	return version
 }
 
-// release gives the lease to whoever wants it next. If that fails, it runs out.
+// release frees the lease for another node. If that fails, the lease runs out.
 func (l *Lease) release(ctx context.Context, version uint64) {
 	if version == 0 {
 		return
@@ -167,7 +167,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// nodeName tells nodes apart for people: the host and the process.
+// nodeName identifies a node for people: the host and the process.
 func nodeName() string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -18,12 +18,12 @@ import (
 var (
 	// ErrNotEmpty says that a migration would mix its data with other data.
 	ErrNotEmpty = fault.New(fault.Conflict, "the target holds other data")
-	// ErrDiffers says that source and target are not equal in the end, as when the
-	// source was written to meanwhile. Migrate again to make up for that.
+	// ErrDiffers says that source and target differ in the end, for example because the
+	// source was written to meanwhile. Migrate again to copy the rest.
 	ErrDiffers = fault.New(fault.Conflict, "source and target differ")
 	// ErrArchivedSource says that parts of the source are in a bucket of its own.
 	ErrArchivedSource = fault.New(fault.Conflict, "the source has archived conversations; bring them back with 'stet unarchive' first")
-	// ErrOtherTenant says that a store was sealed for another tenant than the target.
+	// ErrOtherTenant says that a store was sealed for a tenant other than the target.
 	ErrOtherTenant = fault.New(fault.Invalid, "an encrypted store can only become the default tenant: its encryption is bound to that name")
 )
 

@@ -23,7 +23,7 @@ const (
 )
 
 // copyBlobs copies the blobs that the target lacks: first those without a base, then
-// those that lean on them, and so on, because a store refuses a blob without its
+// those that depend on them, and so on, because a store rejects a blob without its
 // base.
 func (m *migration) copyBlobs(ctx context.Context) error {
 	m.result.Blobs, m.result.Bytes = 0, 0

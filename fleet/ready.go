@@ -25,8 +25,8 @@ const (
 // NotReadyError says which backends of a node cannot be used. Its text names no
 // hosts, because anyone may see it; the errors themselves do.
 type NotReadyError struct {
-	// Database and Bucket are nil if the backend is ready. Tokens says why the tokens
-	// in a database that is ready cannot be read: then every call is refused.
+	// Database and Bucket are nil if the backend is ready. Tokens says why the tokens in
+	// a database that is ready cannot be read: every call is then refused.
 	Database, Tokens, Bucket error
 }
 

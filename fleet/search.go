@@ -20,7 +20,7 @@ import (
 // words is the search index of all tenants. Its tables are created with those of the
 // store; its connections are opened at the first search.
 type words struct {
-	there atomic.Bool  // the tables are there
+	there atomic.Bool  // the tables exist
 	mu    sync.Mutex   // guards db
 	db    *pgsearch.DB // nil until the first search
 }
@@ -29,13 +29,13 @@ type words struct {
 var searchOptions = &pgsearch.Options{MaxConns: 4}
 
 // prepare creates the tables, unless the fleet is encrypted: they would show what the
-// store hides. Where that fails, as without the right to create a schema, everything but
-// searches works.
+// store hides. If that fails, for example without the right to create a schema,
+// everything but searches works.
 func (w *words) prepare(ctx context.Context, db *postgres.DB) {
 	w.there.Store(pgsearch.Prepare(ctx, db.Pool(), searchOptions) == nil)
 }
 
-// beside removes what leaves the store from the index, in the same transaction.
+// beside removes from the index what leaves the store, in the same transaction.
 func (w *words) beside(tenant string, batches []*kv.Batch, condition string) (out []postgres.Statement) {
 	if !w.there.Load() {
 		return nil
@@ -125,11 +125,12 @@ func (f *Fleet) bareIndex(ctx context.Context, tenant string) (*pgsearch.Index, 
 	return f.index(ctx, t, nil, t.Blobs(), t.Rows())
 }
 
-// UpdateSearch brings the indexes of all tenants up to date: the words of conversations
-// that changed, and the lists by workspace and agent of stores from earlier releases. It
-// works on each tenant for about as long as budget says, and reports how many conversations
-// it indexed and whether there is more to do. It can be ended anywhere and be called on
-// several nodes at once: one at a time changes an index, and continues what another left.
+// UpdateSearch brings the indexes of all tenants up to date: the words of
+// conversations that changed, and the lists by workspace and agent of stores from
+// earlier releases. It works on each tenant for about the time in budget, and reports
+// how many conversations it indexed and whether there is more to do. It can be
+// stopped at any point and called on several nodes at once: only one at a time
+// changes an index, and continues where another stopped.
 func (f *Fleet) UpdateSearch(ctx context.Context, budget time.Duration) (done int64, more bool, err error) {
 	names, err := f.searchWaiting(ctx)
 	if err != nil {
@@ -198,13 +199,14 @@ const (
 	// searchIdle is how long it keeps the lease when nothing changes, so that an active
 	// fleet does not write a lease every second.
 	searchIdle = 10 * time.Second
-	// searchReport is how often it reports how far it is.
+	// searchReport is how often it reports its progress.
 	searchReport = 10 * time.Second
 )
 
-// KeepSearch keeps the indexes up to date until ctx is done, on one node at a time. Its
-// state is that of a task named search: see House. failed is called with errors, after
-// which it goes on. A pause of housekeeping does not stop it: it touches no objects.
+// KeepSearch keeps the indexes up to date until ctx is done, on one node at a time.
+// Its state is that of a task named search: see House. failed is called with errors,
+// after which it continues. A pause of housekeeping does not stop it, because it
+// touches no objects.
 func (f *Fleet) KeepSearch(ctx context.Context, failed func(error)) {
 	stop := f.measureHouse([]Task{{Name: searchTask}})
 	defer stop()
@@ -216,8 +218,8 @@ func (f *Fleet) KeepSearch(ctx context.Context, failed func(error)) {
 	}
 }
 
-// keepSearch updates indexes if there is something to do and no other node does it, until
-// nothing was to do for some time.
+// keepSearch updates indexes if there is something to do and no other node does it,
+// until there has been nothing to do for some time.
 func (f *Fleet) keepSearch(ctx context.Context, idle time.Duration) error {
 	names, err := f.searchWaiting(ctx)
 	if err != nil || len(names) == 0 {
@@ -227,7 +229,7 @@ func (f *Fleet) keepSearch(ctx context.Context, idle time.Duration) error {
 	return err
 }
 
-// runSearch updates indexes and reports how far it is.
+// runSearch updates indexes and reports its progress.
 func (f *Fleet) runSearch(ctx context.Context, idle time.Duration) error {
 	before, err := f.state(ctx, searchTask)
 	if err != nil {
@@ -238,7 +240,7 @@ func (f *Fleet) runSearch(ctx context.Context, idle time.Duration) error {
 	for {
 		n, more, err := f.UpdateSearch(ctx, searchBudget)
 		if ctx.Err() != nil {
-			return ctx.Err() // this node is stopping or has lost the lease; another one goes on
+			return ctx.Err() // this node is stopping or has lost the lease; another one continues
 		}
 		if s.Done += n; n > 0 || more {
 			worked = time.Now()

@@ -27,16 +27,17 @@ const (
 )
 
 var (
-	// ErrMigrating says that a migration into the tenant has not ended.
+	// ErrMigrating says that a migration into the tenant is not complete.
 	ErrMigrating = fault.Named(fault.Conflict, "migrating", "a migration into this store has not ended; run 'stet migrate' again to finish it")
 	// errNotOurs says that a store was opened by another process.
 	errNotOurs = fault.New(fault.Invalid, "the store does not belong to this fleet")
 )
 
-// tenant returns the part of a tenant and the name that its data is sealed for.
+// tenant returns a tenant's part of the database and the name for which its data is
+// sealed.
 func (f *Fleet) tenant(name string) (t *postgres.Tenant, sealedFor string, err error) {
 	if name == "" || name == DefaultTenant {
-		// Empty, as in an embedded store, so that one can be moved here unchanged.
+		// It is empty, as in an embedded store, so that one can be moved here unchanged.
 		t, err = f.db.Tenant(DefaultTenant)
 		return t, "", err
 	}
@@ -53,8 +54,8 @@ func (f *Fleet) Open(ctx context.Context, name string) (*stet.DB, error) {
 	return f.openTenant(ctx, name, true, func() error { return nil })
 }
 
-// OpenOnly is Open for a single store: closing it closes the fleet. Updating its search
-// index updates all of it, not only what a request can wait for.
+// OpenOnly is Open for a single store: closing it closes the fleet. An update of its
+// search index updates all of it, not only what a request can wait for.
 func (f *Fleet) OpenOnly(ctx context.Context, name string) (*stet.DB, error) {
 	return f.openTenant(ctx, name, false, f.Close)
 }

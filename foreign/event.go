@@ -21,8 +21,8 @@ const (
 // Event is what a hook reported.
 type Event struct {
 	Kind EventKind
-	// Session is the id of the session; for an event inside a subagent it is that of the
-	// session that started it, if the agent says so.
+	// Session is the id of the session; for an event inside a subagent it is the session
+	// that started the subagent, if the agent reports that.
 	Session string
 	// Turn is the agent's id of the turn, "" if the agent gives none.
 	Turn string
@@ -30,14 +30,14 @@ type Event struct {
 	Subagent string
 	// Workspace is the directory that the agent works in.
 	Workspace string
-	// Transcript is the path of the session's record, "" if it is not known.
+	// Transcript is the path of the session's record, "" if unknown.
 	Transcript string
 	Prompt     string
 	// Automatic means that the agent wrote the prompt, not a person.
 	Automatic bool
 	// Call is the tool of ToolStart and ToolEnd.
 	Call *Call
-	// Background is the number of tasks that go on after TurnEnd.
+	// Background is the number of tasks that continue after TurnEnd.
 	Background int
 	// Raw is the payload.
 	Raw json.RawMessage

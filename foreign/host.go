@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Host is the computer as an adapter sees it. Tests give one with a home of their own.
+// Host is the computer as an adapter sees it. Tests use one with its own home.
 type Host struct {
 	// Home is the user's home directory.
 	Home string
-	// Getenv returns an environment variable; nil has none.
+	// Getenv returns an environment variable; nil means that none is set.
 	Getenv func(string) string
 	// LookPath finds a program; nil finds none.
 	LookPath func(string) (string, error)
@@ -37,7 +37,7 @@ func (h Host) Dir(variable string, below ...string) string {
 	return filepath.Join(append([]string{h.Home}, below...)...)
 }
 
-// Program returns the path of the first of several programs that is found, or "".
+// Program returns the path of the first program that is found, or "".
 func (h Host) Program(names ...string) string {
 	if h.LookPath == nil {
 		return ""
@@ -50,7 +50,7 @@ func (h Host) Program(names ...string) string {
 	return ""
 }
 
-// Connect says how an agent calls stet.
+// Connect describes how an agent calls stet.
 type Connect struct {
 	// Command is the program with its first arguments: the path of stet, "hook" and the
 	// agent's name. Adapters quote it for the shell where the agent uses one.
@@ -65,7 +65,7 @@ func (c Connect) Line(event string) string {
 	return CommandLine(append(slices.Clone(c.Command), event)...)
 }
 
-// Ours returns the part of Line that stays the same wherever the program is.
+// Ours returns the part of Line that does not depend on where the program is.
 func (c Connect) Ours(event string) string {
 	if len(c.Command) < 2 {
 		return c.Line(event)
@@ -89,40 +89,41 @@ func CommandLine(words ...string) string {
 // Change is a file that connects an agent.
 type Change struct {
 	Path string
-	// Content is a whole file that is only ours: a plugin. Then Hooks is nil.
+	// Content is the content of a file that is entirely ours, such as a plugin. Hooks is
+	// nil then.
 	Content []byte
-	// Hooks are entries that are added to lists of a JSON file which may have others'
+	// Hooks are entries to add to lists of a JSON file that may also have others'
 	// entries.
 	Hooks []HookEntry
-	// Block is a table of a TOML file which may have others' tables.
+	// Block is a table to add to a TOML file that may also have others' tables.
 	Block *Block
-	// Note is what the user has to do besides, or "".
+	// Note is what else the user has to do, or "".
 	Note string
 }
 
 // Block is a table in a TOML settings file.
 type Block struct {
-	// Table is the table's name, such as "mcp_servers.stet". A table of that name that is
-	// not ours stays as it is.
+	// Table is the table's name, such as "mcp_servers.stet". A table with that name that
+	// is not ours stays unchanged.
 	Table string
-	// Lines are its keys and values, one in a line.
+	// Lines are its keys and values, one per line.
 	Lines []string
 }
 
 // HookEntry is one element of a list in a JSON settings file, or one member of an object.
 type HookEntry struct {
-	// List is the keys from the top of the file to the list, such as "hooks",
+	// List has the keys from the top of the file to the list, such as "hooks",
 	// "PreToolUse". Missing objects and lists are created.
 	List []string
-	// Key, if not "", makes the entry the value of this key in the object that List names.
-	// A value of the key that is not ours stays as it is.
+	// Key, if not "", makes the entry the value of this key in the object that List
+	// names. A value of the key that is not ours stays unchanged.
 	Key string
 	// Value is the element: one JSON value, which contains Ours.
 	Value string
-	// Ours is a text by which an element of the list is known to be ours, whatever the
-	// release that wrote it: the middle of the command.
+	// Ours is a text that identifies an element of the list as ours, whatever release
+	// wrote it: the middle of the command.
 	Ours string
-	// Defaults are keys at the top of the file that must be there if the file is
-	// created, such as "version", with their JSON values in order.
+	// Defaults are keys at the top of the file that it must have if it is created, such
+	// as "version", with their JSON values, in order.
 	Defaults [][2]string
 }

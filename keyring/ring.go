@@ -209,8 +209,8 @@ func (r *Ring) Refresh() error {
 }
 
 // Rewrap locks the same data keys with another passphrase or key. Sealed data is not
-// touched, so the cost does not depend on its amount. The old passphrase or key no
-// longer opens the ring, except copies of the old file.
+// touched, so the cost does not depend on its amount. From then on the old passphrase or
+// key opens only copies of the old file.
 func (r *Ring) Rewrap(u Unlock) error {
 	err := r.change(func(s *state) (*state, error) {
 		l, err := u.relock(s.id)

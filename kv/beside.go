@@ -5,31 +5,31 @@ import (
 	"sync"
 )
 
-// Beside names a row that belongs to each row of a range: the last one of the keys from
-// Prefix + rest + From up to, but without, Prefix + rest + To, where rest is the key of the
-// row without its first Skip bytes. Those bytes are ASCII, in every key of the range.
+// Beside names one row for each row of a range: the row with the last key from Prefix +
+// rest + From up to, but excluding, Prefix + rest + To, where rest is the key of the row
+// without its first Skip bytes. Those bytes are ASCII in every key of the range.
 type Beside struct {
 	Skip             int
 	Prefix, From, To string
 }
 
-// Of returns the range whose last row belongs to a key.
+// Of returns the range whose last row Beside names for a key.
 func (b Beside) Of(key string) Range {
 	rest := key[min(b.Skip, len(key)):]
 	return Range{Start: b.Prefix + rest + b.From, End: b.Prefix + rest + b.To}
 }
 
-// Found is a key of a range and the rows that belong to it.
+// Found is a key of a range and the rows beside it.
 type Found struct {
 	Key string
-	// Rows has one row for each that was asked for. A row that does not exist has no key.
+	// Rows has one row for each requested Beside. A row that does not exist has no key.
 	Rows []Row
-	// Errs says for each of them why it cannot be read (see Damaged), or nil.
+	// Errs holds, for each of Rows, why it cannot be read (see Damaged), or nil.
 	Errs []error
 }
 
-// EachBeside is ScanBeside for drivers that have nothing better: it reads one row at a
-// time, and several at once.
+// EachBeside is ScanBeside for drivers without a faster way: it reads one row at a time,
+// several of them concurrently.
 func EachBeside(ctx context.Context, s Store, in Range, opts ScanOptions, beside ...Beside) ([]Found, error) {
 	var all []Found
 	opts.KeysOnly = true

@@ -18,10 +18,10 @@ func Damaged(err error) bool {
 	return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrNewerFormat) || errors.Is(err, blob.ErrWrongKey)
 }
 
-// Each yields the rows of a range like Scan, but does not end at a row that cannot be
-// read: it yields its key with an error and goes on. An error without a key ends the
-// rows. Each reads a page at a time, so that no scan, with its connection, is open
-// while the caller works.
+// Each yields the rows of a range like Scan, but does not stop at a row that cannot be
+// read: it yields the row's key with an error and goes on. An error without a key ends
+// the sequence. Each reads a page at a time, so no scan holds a connection while the
+// caller works.
 func Each(ctx context.Context, s Store, in Range, reverse bool) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		in := in

@@ -18,7 +18,7 @@ const (
 )
 
 var (
-	// ErrNotFound says that there is no row of that key.
+	// ErrNotFound says that there is no row with that key.
 	ErrNotFound = fault.Named(fault.NotFound, "row-not-found", "row not found")
 	// ErrConflict says that an expectation of a batch did not hold. Nothing was
 	// changed.
@@ -34,8 +34,8 @@ var (
 	// ErrBusy means that another process held the store for longer than the timeout.
 	// Nothing was changed.
 	ErrBusy = fault.Named(fault.Busy, "busy", "store is busy")
-	// ErrUncertain means that a commit failed and may or may not have happened. The
-	// store takes no writes until it is reopened. Its state then is final; its state
+	// ErrUncertain means that a commit failed and may or may not have happened. The store
+	// takes no writes until it is reopened. Only the state after that is final; the state
 	// before may differ.
 	ErrUncertain = fault.Named(fault.Uncertain, "uncertain", "the outcome of the commit is unknown until the store is opened again")
 	// ErrInvalidBatch says that a batch contradicts itself.

@@ -112,9 +112,9 @@ type Store interface {
 	// committed version; a batch that commits meanwhile may be seen in part, unless
 	// the driver says otherwise. After an error the sequence ends.
 	Scan(ctx context.Context, r Range, opts ScanOptions) iter.Seq2[Row, error]
-	// ScanBeside returns the keys of a range, as Scan orders and limits them, and the rows
-	// that belong to each, for the price of one read where the driver can. Like a scan it
-	// sees some committed version of each row. KeysOnly has no effect.
+	// ScanBeside returns the keys of a range, ordered and limited like those of Scan, and
+	// the rows that belong to each, for the price of one read if the driver can do that.
+	// Like a scan it sees some committed version of each row. KeysOnly has no effect.
 	ScanBeside(ctx context.Context, r Range, opts ScanOptions, beside ...Beside) ([]Found, error)
 	// Commit applies a batch durably, or returns an error and changes nothing:
 	// ErrConflict (an expectation failed), a MissingBlobsError, ErrInvalidKey,

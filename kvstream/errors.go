@@ -9,16 +9,16 @@ import (
 	"github.com/stet-dev/stet/fault"
 )
 
-// Errors of this package, beside those of package blob.
+// Errors of this package, in addition to those of package blob.
 var (
-	// ErrNoAnswer says that the peer let the time for an answer pass. Whether it
-	// did what it was asked is unknown.
+	// ErrNoAnswer says that the peer did not answer in time. It is unknown whether it
+	// carried out the request.
 	ErrNoAnswer = fault.New(fault.Uncertain, "peer did not answer in time")
-	// ErrUnexpectedAnswer says that the peer answered something else than what it
-	// was asked, for example a get with the result of a set that succeeded.
+	// ErrUnexpectedAnswer says that the answer does not match the request, for example a
+	// get answered with the result of a successful set.
 	ErrUnexpectedAnswer = fault.New(fault.Invalid, "answer does not match the request")
-	// ErrUnknownRequest says that the peer asked for something that this release
-	// does not know.
+	// ErrUnknownRequest says that this release does not know the kind of the peer's
+	// request.
 	ErrUnknownRequest = fault.New(fault.Unsupported, "unknown kind of request")
 )
 

@@ -33,7 +33,7 @@ type instruments struct {
 }
 
 // newInstruments passes failures of the meter to OpenTelemetry's error handler: a
-// store must not fail because measuring does.
+// store must not fail because measuring fails.
 func newInstruments(provider metric.MeterProvider, side string, ops ...string) *instruments {
 	if provider == nil {
 		provider = otel.GetMeterProvider()

@@ -25,8 +25,8 @@ type ServeOptions struct {
 	MaxMessage int
 	// Timeout limits the local store's time for a request. The default is 30 s.
 	Timeout time.Duration
-	// Opaque means that the server stores sealed content here, which is not named by
-	// its SHA-256: contents are then not verified.
+	// Opaque means that the server stores sealed content here, which is not named by its
+	// SHA-256, so contents are not verified.
 	Opaque bool
 	// OnError, if set, is called for every failed request. The peer only learns the kind
 	// of error. It may be called from several goroutines and must not wait for the
@@ -204,7 +204,7 @@ func (r *Responder) admit(msg *agentv1.KvServerMessage) (*task, error) {
 	return t, nil
 }
 
-// leave lets the next request for the same blob go on.
+// leave lets the next request for the same blob proceed.
 func (r *Responder) leave(t *task) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -27,14 +27,14 @@ type Options struct {
 	// MaxMessage limits an encoded request and an encoded answer; beyond it calls
 	// fail with blob.ErrTooLarge. The default is DefaultMaxMessage.
 	MaxMessage int
-	// Timeout is how long a request may take, from the call that makes it to its
-	// answer: it covers both the wait for room and the wait for the peer. A Put of
-	// many blobs sends its requests as there is room. So a slow peer has longer for
-	// all of them, and a peer that has stopped answering fails the whole Put within
-	// one Timeout. The default is 30 s.
+	// Timeout is how long a request may take, from the call that makes it to its answer:
+	// it covers both the wait for room and the wait for the peer. A Put of many blobs
+	// sends its requests as there is room. A slow peer thus has longer for all of them,
+	// but a peer that has stopped answering fails the whole Put within one Timeout. The
+	// default is 30 s.
 	Timeout time.Duration
 	// KnownFor is how long Has trusts that the peer still has what it stored or
-	// returned. 0 means one minute; with a negative value Has always asks.
+	// returned. 0 means one minute; with a negative value Has always asks the peer.
 	KnownFor time.Duration
 	// MaxKnown is how many such ids are remembered. The default is 16384.
 	MaxKnown int
@@ -227,8 +227,8 @@ func (s *Store) wholes(ctx context.Context, blobs []blob.Blob) ([]blob.Blob, err
 // hasAtOnce limits the contents that Has holds in memory.
 const hasAtOnce = 4
 
-// Has implements blob.Store. It gets blobs that it does not know, so it is cheap for
-// absent blobs and costly for unknown ones.
+// Has implements blob.Store. It gets blobs that it has no record of, so it is cheap
+// for absent blobs and costly for unknown ones.
 func (s *Store) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

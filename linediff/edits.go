@@ -10,13 +10,13 @@ import (
 // whole texts.
 const around = 32
 
-// Edit is lines of one version in the place of lines of another. Lines are counted from 0.
+// Edit replaces lines of one version with lines of another. Lines are counted from 0.
 type Edit struct{ From, FromLen, To, ToLen int }
 
-// Edits returns how two texts differ, in order and without the lines around. Everything
-// between two edits is the same in both texts. Equal beginnings and ends are skipped without
-// splitting them into lines, so that a small change of a large text costs little. It fails
-// only with the error of a done context.
+// Edits returns the differences between two texts, in order and without surrounding lines.
+// Everything between two edits is the same in both texts. Equal beginnings and ends are
+// skipped without splitting them into lines, so a small change of a large text costs little.
+// It fails only with the error of a done context.
 func Edits(ctx context.Context, before, after []byte) ([]Edit, error) {
 	if bytes.Equal(before, after) {
 		return nil, nil
@@ -41,9 +41,9 @@ const (
 	near = 16 // lines of a change within which the texts must agree again
 )
 
-// fewEdits finds the edits of two texts that differ in a few lines, each of which the other
-// text does not have, without a table of all lines. There is only one such list: every line
-// that both texts have is kept. It returns false for other texts.
+// fewEdits finds, without a table of all lines, the edits of two texts that differ in
+// only a few lines, none of which the other text has. There is only one such list:
+// every line that both texts have is kept. It returns false for other texts.
 func fewEdits(before, after []byte, skipped int) (out []Edit, ok bool) {
 	removed, added := make(map[string]bool), make(map[string]bool)
 	old, now, from, to := before, after, skipped, skipped
@@ -121,7 +121,7 @@ func hasAny(text []byte, lines map[string]bool) bool {
 
 var newline = []byte{'\n'}
 
-// commonHead returns the length of the whole lines at the beginning of both texts, but for
+// commonHead returns the length of the whole lines that both texts begin with, except
 // the last few.
 func commonHead(a, b []byte) int {
 	n := equalPrefix(a, b)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Stat is one changed file of a list: what happened to it, how many lines were added and
-// removed, and a remark.
+// Stat is one changed file in a list: what happened to it, how many lines were added
+// and removed, and a remark.
 type Stat struct {
 	Path           string
 	Op             string
@@ -16,21 +16,21 @@ type Stat struct {
 	Note           string
 }
 
-// Folded is a line of a folded list: a file, or what is below a directory.
+// Folded is a line of a folded list: a file, or everything below a directory.
 type Folded struct {
-	// Path is that of the file, "dir/" for everything below a directory, or "dir/*" for
-	// the files in it without those in directories below.
+	// Path is the path of the file, "dir/" for everything below a directory, or "dir/*"
+	// for the files in it but not in its subdirectories.
 	Path string
 	// Files is the number of files; 1 for a file.
 	Files int
-	// Op and Note are those of all its files, or "" if they differ.
+	// Op and Note are common to all its files, or "" if they differ.
 	Op, Note       string
 	Added, Removed uint64
 }
 
-// Fold makes a list of files at most that many lines long, if it can: it sums up
-// directories, and shows those with the most files in more detail. A list that is short
-// enough is returned as it is.
+// Fold shortens a list of files to at most that many lines, if it can: it sums up
+// directories, and shows those with the most files in more detail. A list that is
+// short enough stays unchanged.
 func Fold(files []Stat, most int) []Folded {
 	if len(files) <= most {
 		out := make([]Folded, len(files))

@@ -10,7 +10,7 @@ import (
 	"znkr.io/diff/textdiff"
 )
 
-// Limits of the comparison of long texts. Together they bound its time, whatever the texts.
+// Limits of the comparison of long texts. Together they bound its time for any texts.
 const (
 	smallArea = 1 << 20 // lines × lines of a part whose lines are compared one by one
 	allAreas  = 1 << 27 // the same, of all such parts
@@ -18,10 +18,10 @@ const (
 	maxRepeat = 8       // how often a line may occur in a part to split it
 )
 
-// changes returns how two texts differ. Short ones are compared exactly. In long ones,
-// lines that occur equally often in both versions split them into parts, until the parts
-// are short; a part that is still long is removed and added as a whole, and the result is
-// coarse. It ends early with the error of a done context.
+// changes returns the differences between two texts. Short ones are compared exactly.
+// In long ones, lines that occur equally often in both versions split them into
+// parts, until the parts are short; a part that is still long is removed and added as
+// a whole, and the result is coarse. It ends early with the error of a done context.
 func changes(ctx context.Context, before, after []byte) (edits []Edit, coarse bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
@@ -50,7 +50,7 @@ type matcher struct {
 	coarse bool
 }
 
-// part is some lines of both versions: a[a0:a1] and b[b0:b1].
+// part is a range of lines of each version: a[a0:a1] and b[b0:b1].
 type part struct{ a0, a1, b0, b1 int }
 
 // match compares two texts.
@@ -155,8 +155,8 @@ func (m *matcher) add(p part) {
 type pair struct{ a, b int32 }
 
 // split returns pairs of equal lines in the order of both versions, and whether the
-// versions have any line in common. It pairs the lines that occur equally often in both,
-// and rarely, in their order, and keeps as many pairs as do not cross.
+// versions have any line in common. It pairs, in order, the rare lines that occur
+// equally often in both, and keeps the largest set of pairs that do not cross.
 func (m *matcher) split(p part) (pairs []pair, common bool) {
 	for _, n := range m.a[p.a0:p.a1] {
 		m.inA[n]++
@@ -185,8 +185,8 @@ func (m *matcher) split(p part) (pairs []pair, common bool) {
 	return ascending(pairs), common
 }
 
-// ascending returns the longest part of pairs, which are in the order of a, that is in the
-// order of b too.
+// ascending returns the longest subsequence of pairs that is in the order of b; pairs
+// are already in the order of a.
 func ascending(pairs []pair) []pair {
 	before := make([]int, len(pairs)) // the pair before one, in the best sequence that ends with it
 	var ends []int                    // the last pair of the best sequence of each length

@@ -1,8 +1,8 @@
 // Package linediff compares the versions of a file line by line, for people to read.
 //
-// It decides what is compared: which changes of a tree are about files, what counts as
-// binary, which files are too large, and how a link is shown. The command line and the
-// server lay out what it returns, so that both show the same lines and the same sums.
+// It decides what is compared: which changes of a tree concern files, what counts as
+// binary, which files are too large, and how a link is shown. The command line and
+// the server lay out its results, so both show the same lines and the same sums.
 //
 //	changes, err := workspace.Diff(ctx, blobs, from, to)
 //	for _, c := range linediff.Files(changes, paths) {
@@ -11,9 +11,9 @@
 //		fmt.Print(file.Unified())
 //	}
 //
-// Package workspace finds which files changed, and package checkpoint who changed them.
-// A renamed file is one removed and one added file. The time of a comparison is bounded,
-// whatever the versions, and a done context ends it.
+// Package workspace finds which files changed, and package checkpoint who changed
+// them. A renamed file is one removed and one added file. The time of a comparison is
+// bounded for any versions, and a done context ends it.
 package linediff
 
 import (
@@ -50,10 +50,10 @@ const (
 type File struct {
 	workspace.Change
 	// Binary means that one of the versions is not text, and TooLarge that one is too
-	// large to be compared. Then there are no hunks.
+	// large to compare. There are no hunks then.
 	Binary, TooLarge bool
-	// Coarse means that the versions are long and very different, so that some lines that
-	// both have are among the removed and the added ones. The hunks are still correct.
+	// Coarse means that the versions are long and very different, so some lines that
+	// both have appear as removed and added. The hunks are still correct.
 	Coarse bool
 	// Added and Removed count lines.
 	Added, Removed int
@@ -64,8 +64,8 @@ type File struct {
 
 // Hunk is a place where the versions differ, with some lines around it.
 type Hunk struct {
-	// From and To are the first lines of the hunk in either version, from 0, and FromLen
-	// and ToLen how many lines of them it has.
+	// From and To are the first lines of the hunk in the old and the new version, from
+	// 0; FromLen and ToLen are its lengths there.
 	From, FromLen, To, ToLen int
 	Lines                    []Line
 }
@@ -73,14 +73,15 @@ type Hunk struct {
 // Line is a line of a hunk.
 type Line struct {
 	Op Op
-	// From and To are its numbers in either version, from 0; -1 where it is not there.
+	// From and To are its numbers in the old and the new version, from 0; -1 if it is
+	// not in that version.
 	From, To int
 	// Text has its newline, if there is one.
 	Text string
 }
 
-// Files keeps the changes of files and links at or below one of the paths. No paths,
-// and the path ".", keep all.
+// Files returns the changes of files and links at or below one of the paths. With no
+// paths, or with the path ".", it returns all.
 func Files(changes []workspace.Change, paths []string) []workspace.Change {
 	var out []workspace.Change
 	for _, c := range changes {
@@ -99,9 +100,9 @@ func asked(paths []string, path string) bool {
 	})
 }
 
-// Shown returns the beginnings of both versions up to the last line that the hunks take
-// from each: removed lines from the old one, the others from the new one. Highlighting takes
-// a while and begins at the first line, so nothing else needs it.
+// Shown returns the beginnings of both versions up to the last line that the hunks take from
+// each: removed lines from the old one, the others from the new one. It is for highlighting,
+// which takes a while and has to begin at the first line.
 func (f *File) Shown() (before, after []byte) {
 	from, to := 0, 0
 	for _, h := range f.Hunks {
@@ -131,8 +132,8 @@ func firstLines(text []byte, n int) []byte {
 // Binary reports whether the beginning of a content is not text.
 func Binary(data []byte) bool { return bytes.IndexByte(data[:min(len(data), looksBinary)], 0) >= 0 }
 
-// Compare compares the versions of a file. Content that the store does not have is an
-// error that wraps blob.ErrNotFound.
+// Compare compares the versions of a file. If the store lacks the content, the error
+// wraps blob.ErrNotFound.
 func Compare(ctx context.Context, blobs blob.Store, c workspace.Change) (*File, error) {
 	f := &File{Change: c}
 	if c.Before != nil && c.After != nil && c.Before.ID == c.After.ID && c.Before.Kind == c.After.Kind {
@@ -160,7 +161,7 @@ func Compare(ctx context.Context, blobs blob.Store, c workspace.Change) (*File, 
 	return f, err
 }
 
-// Texts compares two texts that no store has.
+// Texts compares two texts that are not in a store.
 func Texts(ctx context.Context, before, after []byte) (*File, error) {
 	f := &File{Old: before, New: after}
 	return f, f.compare(ctx)
@@ -264,8 +265,8 @@ func lineRange(from, n int) string {
 	return fmt.Sprintf("%d,%d", FirstLine(from, n), n)
 }
 
-// FirstLine numbers lines as unified diffs do: from 1, and an empty range by the line
-// before it.
+// FirstLine numbers lines as unified diffs do: from 1, with an empty range numbered
+// by the line before it.
 func FirstLine(from, n int) int {
 	if n == 0 {
 		return from

@@ -1,11 +1,11 @@
-// Package meter is how stores and layers report figures: counters, histograms and gauges
-// behind interfaces of few methods. It promises that a program which measures nothing links
-// nothing for it. Where the figures go is left to a Provider; package otelmeter has the one
+// Package meter reports figures of stores and layers: counters, histograms and gauges
+// behind small interfaces. It promises that a program which measures nothing links no
+// metrics library. A Provider decides where the figures go; package otelmeter has the one
 // for OpenTelemetry:
 //
 //	db, err := stet.Open(ctx, dir, &stet.Options{MeterProvider: otelmeter.Global()})
 //
-// A package that measures makes its instruments once and uses them often:
+// A package that measures makes its instruments once and reuses them:
 //
 //	gets := meter.Of(opts.MeterProvider, "example.com/cache").Counter("cache.gets", "Gets.", "source", "memory")
 //	gets.Add(ctx, 1)
@@ -17,19 +17,19 @@ import "context"
 
 // Provider makes meters.
 type Provider interface {
-	// Meter returns the meter of a package, which is named by its import path.
+	// Meter returns the meter of a package, whose import path is scope.
 	Meter(scope string) Meter
 }
 
-// Meter makes instruments. Instruments of one name are one metric.
+// Meter makes instruments. Instruments with the same name are one metric.
 type Meter interface {
-	// Counter returns a counter. Labels are pairs of name and value that everything it
-	// counts has.
+	// Counter returns a counter. Labels are pairs of name and value that apply to
+	// everything it counts.
 	Counter(name, description string, labels ...string) Counter
 	// Histogram returns a histogram whose buckets have these upper bounds.
 	Histogram(name, description string, bounds []float64) Histogram
-	// Gauges registers gauges that read returns the values of, in their order. It is
-	// called for each reading of the metrics until stop is called.
+	// Gauges registers gauges. read returns their values, in the same order; it is called
+	// for each reading of the metrics until stop is called.
 	Gauges(read func(context.Context) ([]int64, error), gauges ...Gauge) (stop func())
 }
 
@@ -46,8 +46,7 @@ type Histogram interface {
 // Gauge is a figure that can rise and fall.
 type Gauge struct{ Name, Description string }
 
-// Of returns the meter of a package, and one that measures nothing if the provider is
-// nil.
+// Of returns the meter of a package, or one that measures nothing if the provider is nil.
 func Of(p Provider, scope string) Meter {
 	if p == nil {
 		return none{}

@@ -11,14 +11,15 @@ import (
 // Backlog is what the remote may lack.
 type Backlog struct {
 	// Blobs and Bytes count what arrived since the mark, in stored form. The remote may
-	// have some of it already: that is found out when it is asked.
+	// already have some of it; only Send finds out.
 	Blobs int64
 	Bytes int64
 	// More means that counting ended early.
 	More bool
 }
 
-// Backlog counts what waits, from all processes, up to a number of blobs.
+// Backlog counts the blobs of all processes that wait to be sent, up to a number of
+// blobs.
 func (s *Store) Backlog(ctx context.Context, enough int64) (Backlog, error) {
 	var left Backlog
 	m, err := s.readMark(ctx)
@@ -86,11 +87,11 @@ func (s *Store) measure() (stop func()) {
 		meter.Gauge{Name: "stet.remote.failing", Description: "1 if the last attempt to send failed"})
 }
 
-// known remembers what this process sent, so that a remote that answers one question at
-// a time, such as a bucket, is not asked for it again.
+// known remembers what this process sent, so that a remote that needs a request for each
+// blob, such as a bucket, is not queried for it again.
 type known struct{ ids map[blob.ID]struct{} }
 
-// maxKnown bounds the memory of known; beyond it everything is asked for again.
+// maxKnown bounds the memory of known; beyond it everything is queried again.
 const maxKnown = 1 << 16
 
 func (s *Store) remember(id blob.ID) {

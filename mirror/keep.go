@@ -19,12 +19,12 @@ import (
 // MaxKept is how many blobs one call of Keep takes.
 const MaxKept = 4096
 
-// ErrInvalid says that Keep was called with what it does not take.
+// ErrInvalid says that Keep was called with invalid arguments.
 var ErrInvalid = fault.Named(fault.Invalid, "invalid-keep", "invalid list of blobs to keep")
 
-// Keep holds blobs against the collector in the name of another store, the origin, and
+// Keep protects blobs from the collector on behalf of another store, the origin, and
 // returns those that are not here; these are not held. Held blobs are durable when it
-// returns. The same call again changes nothing.
+// returns. Repeating a call changes nothing.
 func Keep(ctx context.Context, rows kv.Store, origin string, ids []blob.ID) (missing []blob.ID, err error) {
 	if err := keyspace.CheckID(origin); err != nil {
 		return nil, fmt.Errorf("%w: origin %w", ErrInvalid, err)
@@ -85,8 +85,8 @@ func Roots(rows kv.Store) func(context.Context) iter.Seq2[graph.Root, error] {
 	}
 }
 
-// CheckRow returns the error that the readers of a row would return. It accepts the
-// rows of others.
+// CheckRow returns the error that the readers of a row would return. It accepts the rows
+// of other packages.
 func CheckRow(row kv.Row) error {
 	if !keyspace.AllKept().Contains(row.Key) {
 		return nil

@@ -13,8 +13,8 @@ import (
 // without it later: it is sent by its row, since it arrived long ago.
 const promoted = "send"
 
-// noteLocal writes a row for each blob that must not be sent, before it is stored: a
-// process that goes through the arrivals then knows.
+// noteLocal writes a row for each blob that must not be sent, before the blob is stored:
+// a process that goes through the arrivals then skips it.
 func (s *Store) noteLocal(ctx context.Context, blobs []blob.Blob) error {
 	b := &kv.Batch{}
 	for i := range blobs {

@@ -21,29 +21,29 @@ import (
 // Remote is the place of the copies.
 type Remote struct {
 	// Name identifies the remote, such as its address without secrets. Each remote has
-	// its own mark: another one gets everything.
+	// its own mark, so a new one gets everything.
 	Name string
-	// Blobs takes the copies, under the ids that the local store knows.
+	// Blobs stores the copies, under the ids that the local store knows.
 	Blobs blob.Store
-	// Keep, if set, makes the remote hold blobs for good, in the name of origin, and
+	// Keep, if set, makes the remote hold blobs for good, on behalf of origin, and
 	// returns those that it lacks. Without it Has and Flush of Blobs are used.
 	Keep func(ctx context.Context, origin string, ids []blob.ID) (missing []blob.ID, err error)
-	// Ready, if set, is called before the first write. An error keeps everything here.
+	// Ready, if set, is called before the first write. If it fails, nothing is sent.
 	Ready func(ctx context.Context) error
-	// Remove, if set, removes copies; ones that are not there are not an error.
+	// Remove, if set, removes copies; missing ones are not an error.
 	Remove func(ctx context.Context, ids []blob.ID) error
 }
 
 // Options configure a mirror; nil and the zero value work.
 type Options struct {
-	// Names returns the stored name of a blob, for keys of rows: an encrypted store
-	// does not show ids. nil means the id itself.
+	// Names returns the stored name of a blob, for keys of rows: an encrypted store does
+	// not reveal ids. nil means the id itself.
 	Names func(blob.ID) blob.ID
 	// MeterProvider receives the size of the backlog; nil measures nothing.
 	MeterProvider meter.Provider
 }
 
-// Store is a blob.Store whose blobs are copied. Close it.
+// Store is a blob.Store whose blobs are copied. The caller must close it.
 type Store struct {
 	queue    *writethrough.Store
 	local    blob.Store
@@ -80,7 +80,7 @@ func New(local blob.Store, arrivals blob.Arrivals, remote Remote, opts *Options)
 	return s
 }
 
-// Attach sets the rows that hold the marks. Nothing may be called before.
+// Attach sets the rows that hold the marks. It must be called before any other method.
 func (s *Store) Attach(rows kv.Store) { s.rows = rows }
 
 // Name returns the name of the remote.
@@ -119,15 +119,15 @@ func (s *Store) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64
 	return s.queue.PutFrom(ctx, id, r, size)
 }
 
-// Close ends the work in the background. What is left waits for the next process.
+// Close ends the background work. Blobs that were not sent are left to the next process.
 func (s *Store) Close() error {
 	s.unmeter()
 	return s.queue.Close(context.Background())
 }
 
-// mark is how far blobs were sent, as its row holds it.
+// mark is the value of the row that records how far blobs were sent.
 type mark struct {
-	// Remote is the name of the remote, for people.
+	// Remote is the name of the remote, for display.
 	Remote string `json:"remote"`
 	// Origin names this store at the remote.
 	Origin string `json:"origin"`

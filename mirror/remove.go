@@ -18,8 +18,8 @@ import (
 var ErrKeepsCopies = fault.New(fault.Unsupported, "only a purge there removes them")
 
 // Remove removes the copies of blobs at the remote, for contents that must not exist
-// anywhere. Nothing else is ever removed there. A remote without Remove is asked instead:
-// the error is ErrKeepsCopies if it has one of them.
+// anywhere. Nothing else is ever removed there. If the remote has no Remove, it is only
+// queried: the error is ErrKeepsCopies if it has one of the blobs.
 func (s *Store) Remove(ctx context.Context, ids []blob.ID) error {
 	var err error
 	if s.remote.Remove == nil {
@@ -33,7 +33,7 @@ func (s *Store) Remove(ctx context.Context, ids []blob.ID) error {
 	return nil
 }
 
-// lacks fails with ErrKeepsCopies unless the remote has none of some blobs.
+// lacks fails with ErrKeepsCopies unless the remote has none of the blobs.
 func (s *Store) lacks(ctx context.Context, ids []blob.ID) error {
 	there := 0
 	for some := range slices.Chunk(ids, 1000) {
@@ -62,8 +62,8 @@ func (s *Store) StaysLocal(ctx context.Context, id blob.ID) (bool, error) {
 	return err == nil && len(row.Value) == 0, err
 }
 
-// Release ends holding some blobs for other stores: no row of Keep names them
-// afterwards. It returns how many rows it changed.
+// Release stops protecting the blobs for which gone returns true: no row of Keep names
+// them afterwards. It returns how many rows it changed.
 func Release(ctx context.Context, rows kv.Store, gone func(blob.ID) bool) (changed int, err error) {
 	for row, err := range kv.Each(ctx, rows, keyspace.AllKept(), false) {
 		if err == nil {
@@ -86,7 +86,8 @@ func Release(ctx context.Context, rows kv.Store, gone func(blob.ID) bool) (chang
 	return changed, nil
 }
 
-// release replaces one row by one without some ids. Its key is the sum of what it has.
+// release replaces one row by one without some ids. The key of a row is the sum of its
+// ids.
 func release(ctx context.Context, rows kv.Store, row kv.Row, gone func(blob.ID) bool) (changed bool, err error) {
 	var value []byte
 	var refs []blob.ID

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// page is how many blobs are asked for at once.
+	// page is how many blobs are queried at once.
 	page = 512
 	// parcelBlobs and parcelBytes limit what is put at once.
 	parcelBlobs, parcelBytes = 64, 1 << 20
@@ -21,7 +21,7 @@ const (
 
 // SendOptions configure Send; nil gives the defaults.
 type SendOptions struct {
-	// All asks the remote for every blob of the store again, for a remote that was
+	// All queries the remote again for every blob of the store, for a remote that was
 	// restored or emptied.
 	All bool
 	// Progress, if set, is called from time to time.
@@ -30,7 +30,7 @@ type SendOptions struct {
 
 // Sent counts what Send did.
 type Sent struct {
-	// Looked counts blobs that the remote was asked for, Blobs and Bytes what it
+	// Looked counts blobs that the remote was queried for, Blobs and Bytes those that it
 	// lacked.
 	Looked, Blobs int
 	Bytes         int64
@@ -39,7 +39,7 @@ type Sent struct {
 }
 
 // Send sends what the remote lacks, and returns when the remote has it for good. If it
-// fails, the rest waits for the next call, of this process or another.
+// fails, the rest is left to the next call, by this process or another.
 func (s *Store) Send(ctx context.Context, opts *SendOptions) (sent Sent, err error) {
 	if opts == nil {
 		opts = &SendOptions{}
@@ -219,8 +219,8 @@ func (s *Store) stream(ctx context.Context, id blob.ID) (int64, error) {
 // receiving is the remote for writes.
 func (s *Store) receiving() blob.Store { return &receiver{s} }
 
-// Run sends what waits now and then, until ctx is done, for a process that stays. A
-// remote that fails is tried less and less often.
+// Run sends waiting blobs from time to time, until ctx is done. It is for long-running
+// processes. A remote that fails is tried less and less often.
 func (s *Store) Run(ctx context.Context) {
 	const usual, most = 2 * time.Second, time.Minute
 	for wait := usual; ; {
@@ -237,8 +237,8 @@ func (s *Store) Run(ctx context.Context) {
 	}
 }
 
-// receiver is the remote, which is asked whether it is ready before it is written to,
-// and whose blobs are remembered.
+// receiver wraps the remote: it checks that the remote is ready before it writes, and
+// remembers the blobs that it wrote.
 type receiver struct{ s *Store }
 
 var _ blob.Streamer = (*receiver)(nil)
@@ -299,7 +299,7 @@ type away struct {
 	until time.Time
 }
 
-// awayFor is how long a remote that cannot be reached is not asked for content.
+// awayFor is how long an unreachable remote is not asked for content.
 const awayFor = 10 * time.Second
 
 func (a *away) note(err error) {

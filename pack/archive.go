@@ -14,14 +14,13 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Contents is what belongs to a conversation.
+// Contents is everything that belongs to a conversation.
 type Contents struct {
 	// Rows are all its rows, as Bare returns them. Include every row that refers to a
 	// blob, and every row that shares a key prefix with one included.
 	Rows []kv.Row
-	// Blobs are the stored names of the blobs that they need, in the order in which
-	// they are likely to be read. Their bases are added, and missing blobs are left
-	// out.
+	// Blobs are the stored names of the blobs that the rows need, in the order in which
+	// they are likely to be read. Their bases are added, and missing blobs are left out.
 	Blobs []blob.ID
 }
 
@@ -81,10 +80,10 @@ func (s *Store) announce(ctx context.Context, id string) error {
 	return ErrChanged
 }
 
-// begun is what an archiving reads before the contents: its note, and the record and the
-// head of the conversation, each of which may be absent. A save that relies on the record
-// alone changes the head, so rows that were read after this head, and with it, are of one
-// moment.
+// begun holds what an archiving reads before the contents: its note, and the record and
+// the head of the conversation, each of which may be absent. A save that relies on the
+// record alone changes the head, so rows that are read after this head, with the head
+// unchanged, show one moment.
 type begun struct {
 	note         *entry
 	record, head kv.Row // without a key if absent
@@ -228,7 +227,7 @@ func (s *Store) exchange(ctx context.Context, from begun, e *entry, rows []kv.Ro
 	var missing *kv.MissingBlobsError
 	switch {
 	case err == nil:
-		// Its version is known to whoever reads it next; until then it counts as outdated.
+		// The next reader learns its version; until then it counts as outdated.
 		return nil
 	case errors.Is(err, kv.ErrConflict):
 		return fmt.Errorf("%w: %w", ErrChanged, err)

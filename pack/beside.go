@@ -8,9 +8,9 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// ScanBeside implements kv.Store. The range is as the database has it; the rows that
-// belong to it may be archived. In a store that is known to have archived conversations,
-// the same read brings the rows of the catalog, which have what lists need.
+// ScanBeside implements kv.Store. The keys of the range are those in the database; the
+// rows beside them may be archived. In a store known to have archived conversations, the
+// same read also fetches the rows of the catalog, which hold the rows that lists need.
 func (r *rowLayer) ScanBeside(ctx context.Context, in kv.Range, opts kv.ScanOptions, beside ...kv.Beside) ([]kv.Found, error) {
 	if guardOfRange(in) != "" || inShadows(in) || meetsOwn(in) {
 		return kv.EachBeside(ctx, r, in, opts, beside...)
@@ -53,8 +53,8 @@ func inCatalog(b kv.Beside) bool {
 	return b.Prefix == headFamily || b.Prefix == keyspace.AllSaves().Start
 }
 
-// listedRow returns the last row of a range that a row of the catalog has, or none. What
-// cannot be read here is left to a read of the row itself, which says why.
+// listedRow returns the last row of a range that a row of the catalog holds, or none. If
+// the catalog row is unreadable, a read of the row itself reports why.
 func (s *Store) listedRow(row kv.Row, in kv.Range) kv.Row {
 	if row.Key == "" {
 		return kv.Row{}

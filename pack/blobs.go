@@ -8,9 +8,9 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// Blobs returns the driver's blobs together with those of packs. It streams as far
-// as the driver does. What lists, sweeps or replaces blobs works on the driver: packs
-// are not listed, and nothing in them changes.
+// Blobs returns the driver's blobs together with those of packs. It streams if the driver
+// does. Listing, sweeping and replacing work on the driver: packs are not listed, and
+// nothing in them changes.
 func (s *Store) Blobs() blob.Store { return &blobLayer{s: s} }
 
 // blobLayer is the driver's store with packs behind it.

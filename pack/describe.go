@@ -10,8 +10,8 @@ import (
 	"github.com/stet-dev/stet/internal/abreast"
 )
 
-// describe returns the given blobs that are stored, and all their bases. It does not look
-// for those that were read before.
+// describe returns the given blobs that are stored, and all their bases. Blobs that were
+// read before are not looked up again.
 func (s *Store) describe(ctx context.Context, names []blob.ID, read *taken) ([]blob.Info, error) {
 	flushed := false
 	known := make(map[blob.ID]blob.Info)

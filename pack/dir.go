@@ -195,9 +195,9 @@ func (d *Dir) list(ctx context.Context, dir, prefix, after string, fn func(blob.
 	return nil
 }
 
-// RemoveUnfinished removes files below a prefix that were begun before a time and
-// never got their name, since their writer was killed. It is the Unfinished of a
-// Driver.
+// RemoveUnfinished removes files under a prefix that were begun before the given time and
+// never got their final name because their writer was killed. It serves as the Unfinished
+// of a Driver.
 func (d *Dir) RemoveUnfinished(ctx context.Context, prefix string, before time.Time) (result SweepResult, err error) {
 	top := filepath.Join(d.path, filepath.FromSlash(prefix[:strings.LastIndexByte(prefix, '/')+1]))
 	err = filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {

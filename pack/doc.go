@@ -14,21 +14,21 @@
 //
 // # What readers see
 //
-// Get, and Scan of a range that lies inside one conversation (its saves, its
-// messages, the events of its agent), answer as if nothing had been archived: rows are
-// read from the packs by range requests. So do reads of checkpoints and agents, whose
-// records stay in the database under another key. A scan over all conversations
-// returns only what is in the database. A collector therefore does not walk through
-// packs and need not know them; for it, [Store.Bare] also leaves out the records of
-// archived agents and checkpoints.
+// Get, and Scan of a range that lies inside one conversation (its saves, its messages,
+// the events of its agent), answer as if nothing had been archived: rows are read from
+// the packs by range requests. So do reads of checkpoints and agents, whose records stay
+// in the database under another key. A scan over all conversations returns only what is
+// in the database. A collector therefore does not walk through packs and need not know
+// about them; for it, [Store.Bare] also leaves out the records of archived agents and
+// checkpoints.
 //
-// A blob that only packs hold is found if a row of its conversation was read through
-// the same Store before, among the last [Options.Recent] archived conversations read.
-// Callers learn the id of a blob from a row, so this is the normal case. For an id
-// from elsewhere, such as another node, the answer is blob.ErrNotFound. It is the
-// same for a reader that read the rows before another node archived them, has read the
-// rows of 128 other conversations since, and requests the blobs after a whole
-// collection: reading the rows again helps.
+// A blob that only packs hold is found if a row of its conversation was read through the
+// same Store before, among the last [Options.Recent] archived conversations read. Callers
+// learn the id of a blob from a row, so this is the normal case. For an id from
+// elsewhere, such as another node, the answer is blob.ErrNotFound. A reader gets the same
+// answer if it read the rows before another node archived them, has read the rows of 128
+// other conversations since, and requests the blobs after a whole collection. Reading the
+// rows again helps.
 //
 // # What writers do
 //

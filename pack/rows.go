@@ -13,9 +13,8 @@ import (
 // Rows returns the driver's rows together with those of packs.
 func (s *Store) Rows() kv.Store { return &rowLayer{s} }
 
-// Bare returns only what is in the database, for a collector: it has no rows of
-// archived conversations and no records of their agents and checkpoints. It is not for
-// writing.
+// Bare returns only what is in the database, for a collector: it has no rows of archived
+// conversations and no records of their agents and checkpoints. Do not write through it.
 func (s *Store) Bare() kv.Store { return &bareLayer{s} }
 
 type rowLayer struct{ s *Store }

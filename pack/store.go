@@ -17,7 +17,7 @@ import (
 
 // Errors that callers branch on.
 var (
-	// ErrArchived says that a conversation is archived already.
+	// ErrArchived says that a conversation is already archived.
 	ErrArchived = fault.Named(fault.Conflict, "already-archived", "conversation is archived already")
 	// ErrNotArchived says that a conversation is not archived.
 	ErrNotArchived = fault.Named(fault.Conflict, "not-archived", "conversation is not archived")
@@ -68,22 +68,23 @@ func (o *Options) withDefaults() Options {
 	return d
 }
 
-// Driver is a pair of drivers, which share their durability as those of any backend
-// do, and a bucket.
+// Driver is a pair of drivers that share their durability, like those of any backend, and
+// a bucket.
 type Driver struct {
 	Blobs   blob.Store
 	Rows    kv.Store
 	Objects blob.Objects
 	// Lister enumerates Blobs. Archiving needs it or Rewriter.
 	Lister blob.Lister
-	// Rewriter is set where blobs may be replaced, and with it get another base: then a
-	// pack needs bytes and base of the same moment.
+	// Rewriter is set if blobs may be replaced and thereby get another base: a pack then
+	// needs the bytes and the base of the same moment.
 	Rewriter blob.Rewriter
-	// Inline, if set, reads a durable blob as Rewriter.Kept does, but reports false for one
-	// whose content is not in the database itself: that may be too large to be held.
+	// Inline, if set, reads a durable blob as Rewriter.Kept does, but reports false for a
+	// blob whose content is not in the database itself: that may be too large to hold in
+	// memory.
 	Inline func(ctx context.Context, id blob.ID) (one blob.Blob, inline bool, err error)
-	// Unfinished, if set, removes what writers that were killed left in the bucket below
-	// a prefix before a time.
+	// Unfinished, if set, removes what killed writers left in the bucket under a prefix
+	// before a given time.
 	Unfinished func(ctx context.Context, prefix string, before time.Time) (SweepResult, error)
 }
 
@@ -317,8 +318,8 @@ func (s *Store) each(ctx context.Context, fn func(*entry) error) error {
 	}
 }
 
-// keeping returns a cache that holds at least what was read last: the next question is
-// most likely about the same.
+// keeping returns a cache that holds at least the last item read: the next read most
+// likely needs the same one.
 func keeping[K comparable, V any](limit int64) *lru.Cache[K, V] {
 	c := lru.New[K, V](limit)
 	c.KeepLatest = true

@@ -10,13 +10,13 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// maxTaken limits the bytes that all running archivings keep of what they read. What does
-// not fit is read again.
+// maxTaken limits the bytes of read blobs that all running archivings together keep.
+// Blobs that do not fit are read again.
 const maxTaken = 64 << 20
 
 // taken keeps the blobs that an archiving reads to find out what belongs to a
-// conversation, as they are stored, so that they are read once: the bytes that are packed
-// are those that the layers above verified.
+// conversation, as they are stored, so that each is read once: the packed bytes are those
+// that the layers above verified.
 type taken struct {
 	s *Store
 
@@ -33,7 +33,7 @@ func (s *Store) taking(ctx context.Context) (context.Context, *taken) {
 	return context.WithValue(ctx, takenKey{}, t), t
 }
 
-// takenIn returns what the archiving that reads with a context keeps, or nil.
+// takenIn returns the blobs kept by the archiving that reads with a context, or nil.
 func takenIn(ctx context.Context) *taken {
 	t, _ := ctx.Value(takenKey{}).(*taken)
 	return t

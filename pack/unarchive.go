@@ -25,7 +25,7 @@ func (s *Store) Unarchive(ctx context.Context, id string) error {
 	return s.bringBack(ctx, id)
 }
 
-// bringBack is Unarchive, and does nothing for a conversation that is not archived. Within
+// bringBack is Unarchive, but does nothing for a conversation that is not archived. Within
 // a process, it runs once at a time for each conversation.
 func (s *Store) bringBack(ctx context.Context, id string) error {
 	done, err := s.alone(ctx, id)

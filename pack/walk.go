@@ -10,9 +10,8 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Walk visits everything in packs, as stored: every row, and of every blob its name
-// and at most head of its first bytes. It ends at the first error and does not visit
-// the rest.
+// Walk visits everything in packs, as stored: every row, and of every blob its name and
+// at most its first head bytes. It stops at the first error.
 func (s *Store) Walk(ctx context.Context, head int64, row func(kv.Row) error, one func(name blob.ID, first []byte) error) error {
 	return s.each(ctx, func(e *entry) error {
 		if len(e.objects) == 0 {

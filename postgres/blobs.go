@@ -68,7 +68,7 @@ func (b *Blobs) find(ctx context.Context, id blob.ID) (place, error) {
 	return p, err
 }
 
-// row looks up where a durable blob is, and what it leans on.
+// row looks up where a durable blob is and which base it leans on.
 func (b *Blobs) row(ctx context.Context, id blob.ID) (p place, err error) {
 	q := &question{id: id}
 	if id.IsZero() {
@@ -226,9 +226,9 @@ func (b *Blobs) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64
 	return b.putSmall(ctx, &record{id: id, size: size, data: slices.Clip(data)})
 }
 
-// read runs a query, and repeats it if the connection was broken: after a failover,
-// all idle connections in the pool are. It waits for a connection if the server has none
-// to give.
+// read runs a query, and repeats it if the connection was broken: after a failover, all
+// idle connections in the pool are. It waits for a connection if the server has none
+// left.
 func (db *DB) read(ctx context.Context, query func() error) error {
 	deadline := time.Now().Add(db.opts.RetryFor)
 	for {

@@ -20,19 +20,19 @@ var (
 	// ErrUnavailable says that the database cannot be reached now. A write that
 	// fails with it has changed nothing.
 	ErrUnavailable = fault.Named(fault.Unreachable, "database-unreachable", "database is unavailable")
-	// ErrNoConnection says that the server has no connection to give: max_connections, or
-	// a limit of the role or the database.
+	// ErrNoConnection says that the server has no connection left: max_connections, or a
+	// limit of the role or the database, is reached.
 	ErrNoConnection = fault.Under(kv.ErrBusy, "", "the database has no connection left")
-	// ErrDenied says that the database does not let this user do it.
+	// ErrDenied says that the database does not grant this user the permission.
 	ErrDenied = fault.New(fault.Denied, "database denies access")
 	// ErrUnknownOutcome says that the connection broke during a commit and that the
-	// database could not be asked since whether it happened. It may have.
+	// database has not answered since whether the commit happened. It may have.
 	ErrUnknownOutcome = fault.Named(fault.Uncertain, "unknown-outcome", "the outcome of the commit is unknown")
 	// ErrForeign says that the schema holds the tables of something else.
 	ErrForeign = fault.New(fault.Invalid, "not a stet database")
 	// ErrNewerFormat says that a later release made the tables.
 	ErrNewerFormat = fault.Named(fault.NewerFormat, "newer-database", "database has a newer format")
-	// ErrTenant says that a name cannot be that of a tenant.
+	// ErrTenant says that a name is not valid for a tenant.
 	ErrTenant = fault.New(fault.Invalid, "invalid tenant")
 )
 
@@ -72,9 +72,9 @@ func refused(err error) bool {
 	return sent.SeverityUnlocalized == "ERROR" || sent.SeverityUnlocalized == "" && sent.Severity == "ERROR"
 }
 
-// wrap converts an error of the database to one that callers can test for. It keeps
-// the texts of the client library but not its errors, because they carry the
-// connection settings with the password.
+// wrap converts an error of the database to one that callers can branch on. It keeps the
+// texts of the client library but not its errors, because they carry the connection
+// settings with the password.
 func (db *DB) wrap(ctx context.Context, doing string, err error) error {
 	switch {
 	case err == nil:

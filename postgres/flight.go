@@ -11,10 +11,10 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Reads that wait at the same time share a round trip, as commits do: those that come
-// while others are on their way form the next flight, with one query for all rows, one
-// for all blobs and one for all short scans of a kind. A caller that reads much asks for it from
-// several goroutines. A lone read never waits for others.
+// Reads that wait at the same time share a round trip, as commits do: reads that arrive while
+// others are on their way form the next flight, with one query for all rows, one for all blobs
+// and one for all short scans of a kind. A caller that reads a lot should read from several
+// goroutines. A lone read never waits for others.
 
 const (
 	// flights is how many round trips of reads a tenant has at once on a node. With more,
@@ -98,8 +98,8 @@ func (t *Tenant) fly() {
 	}
 }
 
-// board lets what is asked at the same time travel together. It only yields, while more
-// is asked, so a lone read never waits.
+// board lets concurrent reads travel together. It only yields, and only while more reads
+// arrive, so a lone read never waits.
 func (t *Tenant) board() {
 	for before := -1; ; {
 		t.readMu.Lock()
@@ -113,7 +113,7 @@ func (t *Tenant) board() {
 	}
 }
 
-// flight is what one round trip asks.
+// flight holds the reads of one round trip.
 type flight struct {
 	t         *Tenant
 	questions []*question
@@ -186,7 +186,7 @@ func (f *flight) run() error {
 	return db.pool.SendBatch(ctx, b).Close()
 }
 
-// queue asks for one key or for several.
+// queue adds the query for one key or for several.
 func (f *flight) queue(b *pgx.Batch, one, many string, keys [][]byte) *pgx.QueuedQuery {
 	if len(keys) == 1 {
 		return b.Queue(f.t.db.sql(one), f.t.name, keys[0])

@@ -14,8 +14,8 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// group is what one transaction writes: blobs, and batches that have no key in
-// common, so that each can be checked separately.
+// group holds what one transaction writes: blobs, and batches that have no key in common,
+// so that each can be checked separately.
 type group struct {
 	t       *Tenant
 	reqs    []*request
@@ -25,8 +25,8 @@ type group struct {
 	bytes   int
 	keys    map[string]struct{}
 	lost    []loss
-	outrun  int      // attempts that failed because of others
-	unused  []string // objects of blobs that were stored already
+	outrun  int      // attempts that failed because other transactions were faster
+	unused  []string // objects of blobs that were already stored
 	general bool     // a few statements were not enough
 }
 
@@ -80,8 +80,8 @@ func keysOf(b *kv.Batch) []string {
 	return append(keys, b.Delete...)
 }
 
-// change is the changes of a group to rows, grouped by statement. Everything is in
-// the order of keys, so that transactions lock rows in one order.
+// change holds the changes of a group to rows, grouped by statement. Everything is in the
+// order of keys, so that transactions lock rows in one order.
 type change struct {
 	expect  []kv.Expect // rows that must be at a version
 	rows    []rowSet
@@ -250,8 +250,8 @@ func (c *change) locks() (keys [][]byte, versions []int64) {
 	return keys, versions
 }
 
-// attempt is the name of one try to run a transaction. The transaction writes it, so
-// that it can be looked up later, or prevented.
+// attempt is the name of one try to run a transaction. The transaction writes it, so that
+// it can later be looked up or prevented.
 type attempt struct {
 	minute int64
 	id     []byte
@@ -263,12 +263,12 @@ func (db *DB) newAttempt() attempt {
 	return attempt{minute: db.now().Unix() / 60, id: id}
 }
 
-// mark is the name that a look for the attempt leaves beside the attempt's own.
+// mark is the name that a lookup of the attempt leaves beside the attempt's own.
 func (a attempt) mark() []byte { return append(bytes.Clone(a.id), '?') }
 
 // pipeline is the whole transaction. It is sent at once and rolled back as a whole if
 // one of its statements fails. If a condition does not hold, it changes nothing, and
-// *held stays false. If locked is set, the generation is locked already.
+// *held stays false. If locked is set, the generation is already locked.
 func (g *group) pipeline(a attempt, generation int64, locked bool, held *bool) *pgx.Batch {
 	c, b := g.change(), &pgx.Batch{}
 	q := func(sql string, args ...any) *pgx.QueuedQuery {

@@ -81,9 +81,9 @@ func (h hint) concerns(in kv.Range) bool {
 	return false
 }
 
-// encodeHints writes notifications: the node, then for each tenant a line with its
-// name and prefixes, each escaped as in a URL query and followed by a blank. If that
-// is too long, it becomes "*": anything may have changed.
+// encodeHints writes notifications: the node, then for each tenant a line with its name
+// and prefixes, each escaped as in a URL query and followed by a space. If that is too
+// long, it becomes "*": anything may have changed.
 func encodeHints(node string, all map[string]*touched) []string {
 	const maxPayloads = 8
 	var payloads []string

@@ -103,7 +103,7 @@ func checkSize(r io.Reader, size int64) error {
 type finder func(context.Context, blob.ID) (place, error)
 
 // load returns where a blob is, with its content. Content, size and base are of one
-// place, also if the blob is replaced meanwhile.
+// place, even if the blob is replaced meanwhile.
 func (b *Blobs) load(ctx context.Context, id blob.ID, find finder) (place, error) {
 	p, err := find(ctx, id)
 	for err == nil && p.object != "" {

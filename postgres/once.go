@@ -11,10 +11,10 @@ import (
 )
 
 // once writes most transactions with one statement, or three with conditions and
-// deletions, where the general pipeline takes a dozen: they share one look at the
-// conditions, and each statement costs the server as much as the row that it writes. What
-// it does not cover (ranges, fences, objects, blobs of an older generation, statements of
-// other packages) it refuses, and the general pipeline runs.
+// deletions, where the general pipeline takes a dozen: they share one check of the
+// conditions, and each statement costs the server as much as the row that it writes. It
+// rejects what it does not cover (ranges, fences, objects, blobs of an older generation,
+// statements of other packages), and the general pipeline runs instead.
 type once struct {
 	sql  strings.Builder
 	args []any
@@ -33,7 +33,7 @@ func (o *once) add(parts ...string) {
 	}
 }
 
-// What locks expects of a row beside a version.
+// What conditions expects of a row besides a version.
 const (
 	wantAny    = 0  // it is locked, because it will be written
 	wantAbsent = -1 // it must not exist
@@ -51,9 +51,9 @@ const maxOnce = 64
 const sqlLock = `SELECT 1 FROM unnest($2::bytea[]) AS n (key) CROSS JOIN LATERAL (
 	SELECT 1 FROM @rows WHERE tenant = $1 AND key = n.key FOR UPDATE) r`
 
-// conditions returns the rows that must be looked at, in the order of keys, what is
-// expected of each, and how many must be found as expected. It returns false if one
-// statement cannot check them.
+// conditions returns the rows to be checked, in the order of keys, what is expected of
+// each, and how many must be found as expected. It returns false if one statement cannot
+// check them.
 func (c *change) conditions() (keys [][]byte, wants []int64, found int, ok bool) {
 	if c.doubted || c.fenced || len(c.ranges) > 0 {
 		return nil, nil, 0, false

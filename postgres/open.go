@@ -111,7 +111,7 @@ func (db *DB) configure(config *pgxpool.Config) {
 	}
 }
 
-// sql fills the name of the schema into a statement: @rows is its table of rows.
+// sql fills the name of the schema into a statement: @rows stands for its table of rows.
 func (db *DB) sql(template string) string {
 	if text, ok := db.texts.Load(template); ok {
 		return text.(string)
@@ -121,14 +121,14 @@ func (db *DB) sql(template string) string {
 	return text
 }
 
-// sqlPing looks for what no table has, by the keys of each table that calls use: that
-// fails or waits as calls do if rights are missing or a table is locked.
+// sqlPing looks up something that no table has, by the keys of each table that calls use:
+// like those calls, it fails or waits if rights are missing or a table is locked.
 const sqlPing = `SELECT current_setting('transaction_read_only') = 'on',
 	(SELECT count(*) FROM @tenants WHERE tenant = '') + (SELECT count(*) FROM @generations WHERE tenant = '') +
 	(SELECT count(*) FROM @rows WHERE tenant = '' AND key = '') + (SELECT count(*) FROM @blobs WHERE tenant = '' AND id = '') +
 	(SELECT count(*) FROM @commits WHERE minute = 0)`
 
-// Ping returns nil if the database answers, takes writes, and lets this node read its
+// Ping returns nil if the database answers, accepts writes, and lets this node read its
 // tables.
 func (db *DB) Ping(ctx context.Context) error {
 	var standby bool

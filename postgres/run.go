@@ -15,7 +15,7 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// maxTries limits how often a transaction loses against others before its callers get
+// maxTries limits how often a transaction loses to others before its callers get
 // kv.ErrBusy.
 const maxTries = 100
 
@@ -74,8 +74,8 @@ func (g *group) answer(r *request, err error) {
 	}
 }
 
-// write runs the transaction until it succeeds or cannot. Requests whose conditions
-// do not hold are answered and leave the group.
+// write runs the transaction until it succeeds or fails for good. Requests whose
+// conditions do not hold are answered and leave the group.
 func (g *group) write() error {
 	db := g.t.db
 	deadline := time.Now().Add(db.opts.RetryFor)
@@ -192,9 +192,9 @@ func (g *group) connect() (*pgxpool.Conn, int64, error) {
 	return conn, generation, err
 }
 
-// discardUnused removes the objects of blobs that were stored already. It comes after
-// conclude: a reader that finds a pending record takes its missing object for damage. If
-// it fails, the objects become orphans for a later sweep.
+// discardUnused removes the objects of blobs that were already stored. It must run after
+// conclude: a reader that finds a pending record would take its missing object for
+// damage. If it fails, the objects become orphans for a later sweep.
 func (g *group) discardUnused() {
 	if len(g.unused) == 0 {
 		return
@@ -204,8 +204,8 @@ func (g *group) discardUnused() {
 	_ = g.t.db.opts.Objects.RemoveObjects(ctx, g.unused...)
 }
 
-// recover decides about a failed attempt: retry with the rest of the group, done
-// after all, or an error for all requests.
+// recover decides about a failed attempt: retry with the rest of the group, treat it as
+// done after all, or return an error for all requests.
 func (g *group) recover(a attempt, err error, deadline time.Time) (again bool, _ error) {
 	db := g.t.db
 	switch code := pgCode(err); {
@@ -249,10 +249,11 @@ func (db *DB) pause(d time.Duration) error {
 	}
 }
 
-// happened determines whether an attempt without an answer happened. It takes the
-// attempt's name itself: if that works, the attempt did not happen and no longer can,
-// even if it is still on its way; if the name exists, it did. The answer to this can be
-// lost too, so a mark comes with the name: a name with a mark was taken by an earlier look.
+// happened determines whether an attempt without an answer happened. It inserts the
+// attempt's name itself: if that works, the attempt did not happen and no longer can, even
+// if it is still on its way; if the name exists, it did. The answer to this can be lost
+// too, so a mark is inserted with the name: a name with a mark comes from an earlier
+// lookup.
 func (db *DB) happened(a attempt, deadline time.Time) (bool, error) {
 	for {
 		happened, err := db.lookFor(a)
@@ -271,7 +272,7 @@ func (db *DB) happened(a attempt, deadline time.Time) (bool, error) {
 	}
 }
 
-// lookFor is one try of happened.
+// lookFor is one attempt of happened.
 func (db *DB) lookFor(a attempt) (happened bool, _ error) {
 	ctx, cancel := context.WithTimeout(db.ctx, db.opts.StatementTimeout)
 	defer cancel()
@@ -288,11 +289,11 @@ func (db *DB) lookFor(a attempt) (happened bool, _ error) {
 }
 
 const (
-	// commitsKept is for how long the names of transactions are kept: longer than any of
-	// them can take.
+	// commitsKept is how long the names of transactions are kept: longer than any of them
+	// can take.
 	commitsKept = 30 * time.Minute
-	// commitsFound is for how long a name that is not there means that its transaction did
-	// not happen. It is shorter, since clocks are compared from time to time only.
+	// commitsFound is how long a missing name means that its transaction did not happen.
+	// It is shorter, since clocks are compared only from time to time.
 	commitsFound = 20 * time.Minute
 )
 
@@ -310,7 +311,7 @@ func (db *DB) forgetCommits() {
 	}
 }
 
-// Now is now, for leases of other packages.
+// Now returns the current time, for leases of other packages.
 func (db *DB) Now() time.Time { return db.now() }
 
 // now estimates the time by the database's clock. Names are created and removed by

@@ -59,7 +59,7 @@ func (k scanKind) args(tenant string, in kv.Range) []any {
 	return args
 }
 
-// queueScans asks for scans of one kind.
+// queueScans adds the query for scans of one kind.
 func (f *flight) queueScans(b *pgx.Batch, kind scanKind, some []*question) {
 	db := f.t.db
 	if len(some) == 1 || !kind.bounded {

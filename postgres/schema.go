@@ -54,8 +54,8 @@ func steps() ([]string, error) {
 	return texts, nil
 }
 
-// migrate upgrades the tables to the version of this program. Several nodes may do so
-// at once: the second one fails, looks again and finds the work done.
+// migrate upgrades the tables to the version of this program. Several nodes may do so at
+// once: the second one fails, checks again and finds the work done.
 func (db *DB) migrate(ctx context.Context) error {
 	texts, err := steps()
 	if err != nil {
@@ -177,8 +177,8 @@ func (db *DB) step(ctx context.Context, texts []string) error {
 	})
 }
 
-// Epoch returns a number that changes when a database is restored: a reader that is
-// ahead of the database starts over if the epochs differ.
+// Epoch returns a number that changes when a database is restored: a reader that is ahead
+// of the database starts over if its epoch is a different one.
 func (db *DB) Epoch(ctx context.Context) (uint64, error) {
 	var epoch uint64
 	err := db.pool.QueryRow(ctx, db.sql(`SELECT value::bigint FROM @meta WHERE key = 'epoch'`)).Scan(&epoch)

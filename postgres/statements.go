@@ -7,9 +7,9 @@ package postgres
 // so that an attempt whose name another session has taken fails as a whole; see happened.
 const (
 	sqlCommit = `INSERT INTO @commits (minute, id) VALUES ($1, $2)`
-	// sqlTake prevents a transaction by taking its name, and leaves a mark beside it. It does
-	// nothing if names of that minute, $3 minutes ago or earlier, may have been removed; the
-	// database says how late it is, since this node may have been frozen.
+	// sqlTake prevents a transaction by inserting its name, and leaves a mark beside it. It
+	// does nothing if names of that minute, $3 minutes ago or earlier, may have been removed;
+	// the database computes how much time has passed, since this node may have been frozen.
 	sqlTake = `INSERT INTO @commits (minute, id) SELECT $1::bigint, n.id FROM unnest($2::bytea[]) AS n (id)
 		WHERE $1::bigint > extract(epoch FROM clock_timestamp()) / 60 - $3::bigint`
 	// sqlCommitted returns whether all conditions held.
@@ -65,7 +65,7 @@ const (
 
 	sqlRemove = `DELETE FROM @rows WHERE tenant = $3 AND key = ANY($4) AND ` + named
 	// sqlRemoveOnce is for a transaction that inserts its name only if its conditions hold:
-	// a name that is there may be that of a look, which came before a late transaction.
+	// an existing name may be that of a lookup, which came before a late transaction.
 	sqlRemoveOnce    = sqlRemove + unmarked
 	sqlRemoveOneOnce = `DELETE FROM @rows WHERE tenant = $3 AND key = $4 AND ` + named + unmarked
 	unmarked         = ` AND NOT EXISTS (SELECT 1 FROM @commits WHERE minute = $1 AND id = $5)`

@@ -11,8 +11,8 @@ type Count struct{ N, Bytes int64 }
 
 // Stats counts what a tenant has.
 type Stats struct {
-	// Inside are the blobs in the database, Objects those in the bucket. Deltas are those
-	// of both that lean on another blob.
+	// Inside are the blobs in the database, Objects those in the bucket. Deltas are the
+	// blobs in either that lean on another blob.
 	Inside, Objects, Deltas Count
 	// Rows are counted by the first two parts of their keys, which ":" separates.
 	Rows []RowStats

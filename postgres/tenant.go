@@ -79,7 +79,7 @@ func (t *Tenant) knows(id blob.ID) bool {
 	return ok
 }
 
-// Tenant returns the part of one tenant. Names are at most 255 bytes of UTF-8.
+// Tenant returns one tenant's part of the DB. Names are at most 255 bytes of UTF-8.
 func (db *DB) Tenant(name string) (*Tenant, error) {
 	if name == "" || len(name) > maxTenant || !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
 		return nil, fmt.Errorf("%w: %.40q", ErrTenant, name)

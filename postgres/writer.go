@@ -254,8 +254,9 @@ func (t *Tenant) dropLocked(r *record) {
 	}
 }
 
-// takeLost returns what was lost since it was last told. Callers take it themselves: the
-// request of one that has given up, or one that nobody waits for, would take it in vain.
+// takeLost returns the losses that were not reported yet. Callers take them themselves:
+// the request of a caller that has given up, or one that nobody waits for, would take
+// them in vain.
 func (t *Tenant) takeLost() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

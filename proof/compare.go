@@ -11,7 +11,7 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// Difference is a path that is not as the proof says.
+// Difference is a path that differs from the proof.
 type Difference struct {
 	Path string `json:"path"`
 	// What is "missing", "kind", "mode", "content" or "erased": the store no longer had
@@ -19,9 +19,10 @@ type Difference struct {
 	What string `json:"what"`
 }
 
-// Compare compares a directory with the tree of a checkpoint, given by name or id; the
-// empty name is the latest of the proof. Extra are paths of the directory that the tree
-// does not have: they may be ignored files, and the proof says nothing about them.
+// Compare compares a directory with the tree of a checkpoint, given by name or id;
+// the empty name means the latest in the proof. extra lists paths of the directory
+// that the tree does not have: they may be ignored files, and the proof says nothing
+// about them.
 func (r *Result) Compare(dir, checkpoint string) (differ []Difference, extra []string, err error) {
 	at, err := r.find(checkpoint)
 	if err != nil {
@@ -41,8 +42,8 @@ func (r *Result) Compare(dir, checkpoint string) (differ []Difference, extra []s
 	return c.differ, c.extra, nil
 }
 
-// find returns a checkpoint by name or id. Names are unique within a workspace only, so
-// the latest one counts.
+// find returns a checkpoint by name or id. Names are unique only within a workspace,
+// so the latest one counts.
 func (r *Result) find(name string) (Checkpoint, error) {
 	for i := len(r.Checkpoints) - 1; i >= 0; i-- {
 		if at := r.Checkpoints[i]; name == "" || name == at.Name || name == at.ID {

@@ -11,14 +11,14 @@ var (
 	ErrBroken = fault.New(fault.Damaged, "the proof is not valid")
 	// ErrNewer says that a later release wrote the proof.
 	ErrNewer = fault.New(fault.NewerFormat, "the proof has a newer format")
-	// ErrOtherKey says that a proof is signed with another key than the expected one: it is
-	// of another store, or somebody else made it.
+	// ErrOtherKey says that a proof is signed with another key than the expected one: it
+	// comes from another store, or somebody else made it.
 	ErrOtherKey = fault.New(fault.WrongKey, "the proof is signed with another key")
 	// ErrBadKey says that a text or a file is not a key that can be used here.
 	ErrBadKey = fault.New(fault.Invalid, "not a usable Ed25519 key")
-	// ErrNotFound says that the store, or the proof, does not have what is asked for.
+	// ErrNotFound says that the store, or the proof, does not have the requested item.
 	ErrNotFound = fault.New(fault.NotFound, "not found")
-	// ErrTooLarge says that a content does not fit into a proof.
+	// ErrTooLarge says that content does not fit into a proof.
 	ErrTooLarge = fault.New(fault.Exhausted, "too large for a proof")
 )
 

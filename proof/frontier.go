@@ -13,7 +13,7 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// kind is what is known about a blob from the place that names it.
+// kind is the kind of a blob, as known from the reference to it.
 type kind struct {
 	form form
 	part graph.Kind // of a conversation
@@ -28,8 +28,8 @@ const (
 	state               // a part of a conversation
 )
 
-// frontier is what rows and blobs have named. Writer and verifier fill it in the same
-// order, so both know each blob as the same kind.
+// frontier holds the blobs that rows and blobs have named. Writer and verifier fill
+// it in the same order, so both see each blob as the same kind.
 type frontier struct {
 	kinds   map[blob.ID]kind
 	waiting []blob.ID // in the order of the first mention
@@ -56,8 +56,8 @@ func (f *frontier) addBytes(id []byte, k kind) error {
 	return err
 }
 
-// row adds what a row names. Rows name contents in any proof; whether the contents are
-// there, too, is another question.
+// row adds what a row names. Rows name contents in any proof, whether or not the
+// proof includes the contents.
 func (f *frontier) row(row kv.Row) error {
 	var err error
 	switch {
@@ -93,8 +93,8 @@ func (f *frontier) checkpoint(rec *stetv1.CheckpointRecord) error {
 	return f.addBytes(rec.NotCaptured, kind{})
 }
 
-// blob adds what a blob names. A part of a conversation that is malformed names what can
-// be read of it.
+// blob adds what a blob names. A malformed part of a conversation names what can be
+// read of it.
 func (f *frontier) blob(k kind, data []byte) error {
 	switch k.form {
 	case node:

@@ -16,7 +16,8 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// group is what belongs to one conversation, or to a workspace and no conversation.
+// group is everything that belongs to one conversation, or to a workspace but no
+// conversation.
 type group struct {
 	name   string
 	leaves []blob.ID
@@ -64,7 +65,7 @@ func gather(ctx context.Context, rows kv.Store, name, conversation string) (*hol
 			if err != nil {
 				return nil, fmt.Errorf("read conversations: %w", err)
 			}
-			// That one is read by its own range, which finds it in packs, too.
+			// The conversation itself is read by its own range, which also finds it in packs.
 			if id := keyspace.Parts(row.Key)[2]; id != conversation {
 				add(conversationGroup(id), row)
 			}

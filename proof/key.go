@@ -36,8 +36,9 @@ func otherKey(got, want ed25519.PublicKey) error {
 	return fmt.Errorf("%w: by %s, and not by %s", ErrOtherKey, FormatPublic(got), FormatPublic(want))
 }
 
-// StoreKey returns the key of the store in a directory. With a keyring it is derived from
-// it; otherwise it is in a file that only its owner can read, and made if it is not there.
+// StoreKey returns the key of the store in a directory. With a keyring it is derived
+// from that; otherwise it is in a file that only its owner can read, which is created
+// if missing.
 func StoreKey(dir string, ring *keyring.Ring) (ed25519.PrivateKey, error) {
 	if ring != nil {
 		name, err := ring.NameKey()
@@ -93,8 +94,8 @@ func makeKey(dir, path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// ReadKey reads an Ed25519 key from a file that only its owner can read: one of OpenSSH
-// without a passphrase, or PKCS #8 in PEM.
+// ReadKey reads an Ed25519 key from a file that only its owner can read: an OpenSSH
+// key without a passphrase, or PKCS #8 in PEM.
 func ReadKey(path string) (ed25519.PrivateKey, error) {
 	data, err := private.ReadFile(path)
 	if err != nil {

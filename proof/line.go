@@ -16,7 +16,8 @@ import (
 const (
 	formatName    = "stet-proof"
 	formatVersion = 1
-	// signedPrefix begins what is signed, so that the signature means nothing elsewhere.
+	// signedPrefix begins the signed bytes, so that the signature means nothing
+	// elsewhere.
 	signedPrefix = "stet-proof-v1\x00"
 	// maxLine is the longest line. A blob of 64 MiB, the largest that conversations and
 	// workspaces store, fits.
@@ -91,7 +92,7 @@ func encode(value any) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-// scanner reads lines and keeps the last one apart, which is not signed.
+// scanner reads lines and keeps the last one, which is not signed, apart.
 type scanner struct {
 	in    *bufio.Reader
 	sum   hash.Hash

@@ -22,12 +22,12 @@ type Result struct {
 	// Conversation or Checkpoint is what the proof is about. Group is the name of the
 	// group that it belongs to.
 	Conversation, Checkpoint, Group string
-	// Title is that of the conversation, if its record is shown.
+	// Title is the title of the conversation, if the proof has its record.
 	Title string
-	// Contents says that contents are in the proof, and not only their hashes.
+	// Contents means that contents are in the proof, not only their hashes.
 	Contents bool
-	// LogEntries and LogLink are the end of the log of operations, Groups and Root the
-	// tree over everything that the store held.
+	// LogEntries and LogLink are the end of the log of operations; Groups and Root are
+	// the tree over everything that the store held.
 	LogEntries, Groups uint64
 	LogLink, Root      blob.ID
 
@@ -36,12 +36,13 @@ type Result struct {
 	Operations  []Operation
 	// RemovedSaves are the numbers of saves that the store no longer had.
 	RemovedSaves []uint64
-	// Rewritten are the rows that were changed after they had been written: by a purge,
-	// or by a move to another directory.
+	// Rewritten are the rows that were changed after they were first written: by a
+	// purge, or by a move to another directory.
 	Rewritten []Rewritten
-	// Gone are blobs that a row or another blob names and the store no longer had.
+	// Gone are blobs that a row or another blob names but that the store no longer had.
 	Gone []blob.ID
-	// Blobs counts those in the proof, Hashes those of which only the hash is.
+	// Blobs counts the blobs in the proof; Hashes counts those of which it has only the
+	// hash.
 	Blobs, Hashes int
 
 	nodes   map[blob.ID][]byte // directories
@@ -62,21 +63,21 @@ type Checkpoint struct {
 	Tree                blob.ID
 }
 
-// Operation is an entry of the log that concerns what is proven.
+// Operation is an entry of the log that concerns the subject of the proof.
 type Operation struct {
 	Seq               uint64
 	Kind, Description string
 	Time              time.Time
 }
 
-// Rewritten is a row that was changed after it had been written.
+// Rewritten is a row that was changed after it was first written.
 type Rewritten struct {
 	Key string
-	// Original is the SHA-256 of the value that it was written with.
+	// Original is the SHA-256 of the value that was first written.
 	Original blob.ID
 }
 
-// add takes what a row says. The key of a row must be that of its content.
+// add takes the content of a row. The key of a row must match its content.
 func (r *Result) add(row kv.Row) error {
 	switch {
 	case keyspace.Conversations().Contains(row.Key):
@@ -163,7 +164,7 @@ func (r *Result) rewritten(key string, original []byte) error {
 	return nil
 }
 
-// left counts the blobs that were named and did not come.
+// left counts the blobs that were named but not included.
 func (r *Result) left(named *frontier, done map[blob.ID]bool) {
 	for id, k := range named.kinds {
 		switch {

@@ -7,7 +7,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// The first bytes of what hashes are taken of. A link of the log has 3.
+// The first byte of each hashed input. A link of the log has 3.
 const (
 	tagRow   = 0
 	tagNode  = 1

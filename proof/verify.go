@@ -19,20 +19,20 @@ import (
 
 // VerifyOptions configure Verify; nil gives the defaults.
 type VerifyOptions struct {
-	// Key is the key that must have signed the proof. Without it any key may, and the
-	// result names it.
+	// Key is the key that must have signed the proof. Without it any key is accepted,
+	// and the result names it.
 	Key ed25519.PublicKey
 }
 
 // maxTrees limits the bytes of directory nodes that a result keeps.
 const maxTrees = 1 << 30
 
-// signed returns what the signature is of.
+// signed returns the bytes that are signed.
 func signed(sum hash.Hash) []byte { return sum.Sum([]byte(signedPrefix)) }
 
-// Verify checks a proof: the signature, the chain of the log, the roots of the trees, and
-// that every blob is one that a row or an earlier blob names. It returns what is proven.
-// Its errors wrap ErrBroken, ErrNewer or ErrOtherKey, unless r fails.
+// Verify checks a proof: the signature, the chain of the log, the roots of the trees,
+// and that every blob is one that a row or an earlier blob names. It returns what the
+// proof shows. Its errors wrap ErrBroken, ErrNewer or ErrOtherKey, unless r fails.
 func Verify(r io.Reader, opts *VerifyOptions) (*Result, error) {
 	if opts == nil {
 		opts = &VerifyOptions{}
@@ -201,7 +201,7 @@ func (v *verifier) leaf() (blob.ID, error) {
 	return rowHash(l.Key, l.Value), v.row(kv.Row{Key: l.Key, Value: l.Value})
 }
 
-// row takes what a row says and names.
+// row takes the content of a row and what it names.
 func (v *verifier) row(row kv.Row) error {
 	if err := v.named.row(row); err != nil {
 		return broken("%v", err)
@@ -271,8 +271,8 @@ func (v *verifier) sign() error {
 	return nil
 }
 
-// complete checks that the proof shows what it says it is about, with everything that it
-// should have.
+// complete checks that the proof has the subject that it claims, with everything that
+// belongs to it.
 func (v *verifier) complete() error {
 	res := v.result
 	switch {

@@ -23,7 +23,7 @@ type Stores struct {
 	Rows  kv.Store
 }
 
-// Subject is what a proof is about: one of the two.
+// Subject is what a proof is about. One of the fields is set.
 type Subject struct {
 	// Conversation is the id of a conversation, with all its saves and checkpoints.
 	Conversation string
@@ -40,9 +40,9 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Write writes a proof that is signed with a key. It reads the rows of the whole store
-// once. After an error what was written is useless. A conversation or checkpoint that the
-// store does not have is ErrNotFound.
+// Write writes a proof that is signed with a key. It reads the rows of the whole
+// store once. After an error the output is useless. It fails with ErrNotFound if the
+// store does not have the conversation or checkpoint.
 func Write(ctx context.Context, w io.Writer, stores Stores, about Subject, key ed25519.PrivateKey, opts *Options) error {
 	if opts == nil {
 		opts = &Options{}
@@ -144,7 +144,7 @@ func (m *maker) subject(ctx context.Context) (name, conversation string, err err
 	return name, conversation, nil
 }
 
-// shown reports whether a row of the group is in the proof and not only its hash.
+// shown reports whether a row of the group is in the proof, not only its hash.
 func (m *maker) shown(row kv.Row) bool {
 	return m.about.Checkpoint == "" || row.Key == keyspace.Checkpoint(m.about.Checkpoint)
 }
@@ -174,8 +174,9 @@ func (m *maker) log(log []entry, about *group) error {
 	return nil
 }
 
-// concerns returns which operations belong to a group: those of its conversation, and of
-// no conversation in one of its workspaces or in none.
+// concerns returns a function that reports whether an operation belongs to a group:
+// operations of its conversation, and operations of no conversation in one of its
+// workspaces or in none.
 func (m *maker) concerns(about *group) func(*stetv1.OperationRecord) bool {
 	if m.about.Checkpoint != "" {
 		return func(op *stetv1.OperationRecord) bool {

@@ -20,10 +20,11 @@ import (
 	"github.com/stet-dev/stet/thread"
 )
 
-// ErrEntangled says that bytes cannot be masked in a blob without changing its structure.
+// ErrEntangled says that the bytes cannot be masked in a blob without changing its
+// structure.
 var ErrEntangled = fault.New(fault.Invalid, "the bytes are a part of the structure around them")
 
-// rewriter makes the blobs that take the place of those that hold the bytes, and of all
+// rewriter makes replacements for the blobs that hold the bytes, and for all blobs
 // that name them, from the leaves up.
 type rewriter struct {
 	find  *finder
@@ -38,7 +39,7 @@ func newRewriter(f *finder, store bool) *rewriter {
 	return &rewriter{find: f, store: store, known: make(map[graph.Root]blob.ID), kids: make(map[blob.ID][]blob.ID), swaps: newSwaps()}
 }
 
-// rewrite returns the blob that takes the place of another one, itself if it may stay.
+// rewrite returns the replacement of a blob, or the blob itself if it may stay.
 func (r *rewriter) rewrite(ctx context.Context, at graph.Root) (blob.ID, error) {
 	if id, ok := r.known[at]; ok {
 		return id, nil
@@ -181,7 +182,7 @@ func (r *rewriter) roots(ctx context.Context) (map[string][]blob.ID, error) {
 	return talks, nil
 }
 
-// each calls fn for every root, and failed for what cannot be read.
+// each calls fn for every root, and failed for those that cannot be read.
 func each(ctx context.Context, roots conversation.Roots, fn func(graph.Root) error, failed func(error) error) error {
 	for root, err := range roots(ctx) {
 		if err == nil {

@@ -17,7 +17,7 @@ import (
 // ErrNotCaptured says that no checkpoint has a named path.
 var ErrNotCaptured = fault.New(fault.NotFound, "no checkpoint has this path")
 
-// level is how far a blob is concerned.
+// level is how far a purge concerns a blob.
 type level uint8
 
 const (
@@ -26,7 +26,7 @@ const (
 	whole        // it holds a secret, or is the content of a named path
 )
 
-// finder knows which blobs hold the bytes. Each is read once.
+// finder finds the blobs that hold the bytes. It reads each once.
 type finder struct {
 	s        *Service
 	secrets  *patterns        // concern every content
@@ -40,7 +40,7 @@ type finder struct {
 	unread   []error
 }
 
-// again returns a finder for the same bytes that has read nothing.
+// again returns a finder for the same bytes that has read nothing yet.
 func (f *finder) again() *finder {
 	return &finder{
 		s: f.s, secrets: f.secrets, contents: f.contents, exact: f.exact, progress: f.progress,
@@ -130,7 +130,7 @@ func (f *finder) versions(ctx context.Context, target Target) (bodies [][]byte, 
 		for _, path := range target.Paths {
 			e, err := workspace.Lookup(ctx, f.s.stores.Blobs, rec.Tree, path)
 			if err != nil {
-				continue // it is not there, or the tree cannot be read, which look reports
+				continue // it does not exist, or the tree cannot be read, which look reports
 			}
 			if err := add(e); err != nil {
 				return nil, err
@@ -168,7 +168,7 @@ func (f *finder) all(ctx context.Context) error {
 	return nil
 }
 
-// level reads a blob, the first time.
+// level returns the level of a blob; it reads the blob the first time.
 func (f *finder) level(ctx context.Context, id blob.ID) (level, error) {
 	if l, ok := f.levels[id]; ok {
 		return l, nil
@@ -186,7 +186,7 @@ func (f *finder) level(ctx context.Context, id blob.ID) (level, error) {
 	return l, nil
 }
 
-// pass notes a blob that cannot be read, and returns other errors.
+// pass records a blob that cannot be read, and returns other errors.
 func (f *finder) pass(id blob.ID, err error) error {
 	switch {
 	case errors.Is(err, blob.ErrNotFound):
@@ -198,7 +198,7 @@ func (f *finder) pass(id blob.ID, err error) error {
 	return fmt.Errorf("purge: %w", err)
 }
 
-// read searches a content in windows that overlap.
+// read searches content in overlapping windows.
 func (f *finder) read(ctx context.Context, id blob.ID) (level, error) {
 	r, err := blob.Open(ctx, f.s.stores.Blobs, id)
 	if err != nil {
@@ -217,7 +217,7 @@ func (f *finder) read(ctx context.Context, id blob.ID) (level, error) {
 	return l, errors.Join(err, r.Close())
 }
 
-// windowSize is how much of a content is searched at once.
+// windowSize is how much content is searched at once.
 const windowSize = 1 << 20
 
 // windows calls fn with parts of r, each of which begins with the last bytes of the one

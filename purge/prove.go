@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// prove names what a search after the removal found: contents and rows as readers see
-// them, and the raw bytes of the store's files, where removed data may be left.
+// prove records what a search after the removal finds: contents and rows as readers
+// see them, and the raw bytes of the store's files, where removed data may be left.
 func (s *Service) prove(ctx context.Context, after *Plan, res *Result) error {
 	res.Scanned.Blobs = len(after.find.levels)
 	stored := "it was stored again meanwhile; run the purge again"

@@ -17,10 +17,10 @@ type Stores struct {
 	// Blobs and Rows are the stores with every layer, archived conversations included.
 	Blobs blob.Store
 	Rows  kv.Store
-	// Lister enumerates the stored blobs by the ids that Blobs knows.
+	// Lister enumerates the stored blobs by the ids that Blobs uses.
 	Lister blob.Lister
-	// Repairer stores a blob again so that it leans on no other one; nil where blobs never
-	// lean on others.
+	// Repairer stores a blob again so that it no longer depends on another; nil if blobs
+	// never depend on others.
 	Repairer blob.Repairer
 	Upkeep   *upkeep.Service
 
@@ -29,8 +29,8 @@ type Stores struct {
 
 	// Mirror holds copies at a remote; nil without one.
 	Mirror *mirror.Store
-	// Scrub overwrites what removed data left in the store's files, and Reindex brings the
-	// search index up to date; nil where there is nothing to do.
+	// Scrub overwrites what removed data left in the store's files, and Reindex brings
+	// the search index up to date; nil if there is nothing to do.
 	Scrub, Reindex func(context.Context) error
 	// Dir is the directory whose files are searched at the end; "" for none.
 	Dir string
@@ -42,14 +42,14 @@ type Service struct{ stores Stores }
 // New returns a service for some stores.
 func New(stores Stores) *Service { return &Service{stores: stores} }
 
-// Target is what is to be removed.
+// Target is what to remove.
 type Target struct {
 	// Secrets are strings of bytes. All content that holds one is removed; see CheckSecret.
 	Secrets [][]byte
-	// Workspace and Paths name files and directories of one workspace. Their contents, in
-	// every checkpoint of it, are removed wherever the same content is, and masked in
-	// conversations that hold the whole of it. A file that has it only as a part stays, and
-	// Plan.Partly names it.
+	// Workspace and Paths name files and directories of one workspace. Their contents,
+	// in every checkpoint of it, are removed wherever the same content occurs, and
+	// masked in conversations that hold all of it. A file that contains it only as a
+	// part stays, and Plan.Partly names it.
 	Workspace string
 	Paths     []string
 	// Progress, if set, is called from time to time with the number of blobs read.
@@ -63,7 +63,7 @@ type File struct {
 	Checkpoints []string
 }
 
-// Conversation is one whose content holds the bytes.
+// Conversation is a conversation whose content holds the bytes.
 type Conversation struct {
 	ID string
 	// Title is its title, empty if that holds the bytes itself.
@@ -74,13 +74,13 @@ type Conversation struct {
 
 // Plan is what was found.
 type Plan struct {
-	// Files are removed from their checkpoints, Conversations are masked.
+	// Files are removed from their checkpoints; Conversations are masked.
 	Files         []File
 	Conversations []Conversation
 	// Rows are the keys of rows that hold the bytes, or names of contents that do.
 	Rows []string
-	// Contents is the number of stored blobs that hold the bytes, those without
-	// references included.
+	// Contents is the number of stored blobs that hold the bytes, including those
+	// without references.
 	Contents int
 	// Partly lists files that hold the content of a named path only as a part. They stay.
 	Partly []File
@@ -104,7 +104,7 @@ func (p *Plan) Empty() bool {
 type Result struct {
 	// Checkpoints, Conversations and Rows count what was rewritten.
 	Checkpoints, Conversations, Rows int
-	// Removed counts removed blobs, and RemovedBytes what they took as they were stored.
+	// Removed counts removed blobs; RemovedBytes is their stored size.
 	Removed, RemovedBytes int64
 	// Copies is the number of blobs whose copies were removed at the remote.
 	Copies int

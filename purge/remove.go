@@ -13,12 +13,12 @@ import (
 	"github.com/stet-dev/stet/upkeep"
 )
 
-// rounds is how often Remove begins again if writers bring the bytes back meanwhile.
+// rounds is how often Remove starts over if writers bring the bytes back meanwhile.
 const rounds = 3
 
-// Remove removes what a plan found, and what came since, and then searches everything
-// again. An error means that it stopped; it may be called again. Bytes that are left for
-// another reason are in the result.
+// Remove removes what a plan found and what was added since, and then searches
+// everything again. An error means that it stopped; it may be called again. Bytes
+// that are left for another reason are in the result.
 func (s *Service) Remove(ctx context.Context, plan *Plan) (*Result, error) {
 	res := &Result{}
 	for round := 1; ; round++ {
@@ -86,7 +86,7 @@ func keys(by map[blob.ID]blob.ID) map[blob.ID]bool {
 	return out
 }
 
-// strip removes files from checkpoints, one workspace after the other.
+// strip removes files from checkpoints, one workspace at a time.
 func (s *Service) strip(ctx context.Context, plan *Plan, doomed map[blob.ID]bool, res *Result) error {
 	work := make(map[string]map[string][]string) // paths by checkpoint by workspace
 	for _, f := range plan.Files {
@@ -110,7 +110,7 @@ func (s *Service) strip(ctx context.Context, plan *Plan, doomed map[blob.ID]bool
 	return nil
 }
 
-// sweep removes the blobs, after those that lean on them stand alone.
+// sweep removes the blobs, after making those that depend on them independent.
 func (s *Service) sweep(ctx context.Context, doomed map[blob.ID]bool, res *Result) error {
 	if err := s.standAlone(ctx, doomed); err != nil {
 		return err
@@ -130,9 +130,9 @@ func (s *Service) sweep(ctx context.Context, doomed map[blob.ID]bool, res *Resul
 	return nil
 }
 
-// standAlone stores again what is kept as a difference to a blob that is removed: the
-// shortest first, each with a hint at the one before, since they often are what a list was
-// as it grew.
+// standAlone stores again every blob that is kept as the difference from a removed
+// one: the shortest first, each with a hint at the one before, since they are often
+// the versions of a growing list.
 func (s *Service) standAlone(ctx context.Context, doomed map[blob.ID]bool) error {
 	if s.stores.Repairer == nil {
 		return nil
@@ -187,7 +187,7 @@ func (s *Service) shortestFirst(ctx context.Context, ids []blob.ID) error {
 	return nil
 }
 
-// afterwards removes copies and traces. What cannot be removed is named.
+// afterwards removes copies and traces, and records those that it cannot remove.
 func (s *Service) afterwards(ctx context.Context, doomed map[blob.ID]bool, res *Result) error {
 	finished := true
 	if s.stores.Mirror != nil {
@@ -221,7 +221,8 @@ func (s *Service) afterwards(ctx context.Context, doomed map[blob.ID]bool, res *
 	return s.setPending(ctx, nil)
 }
 
-// left notes a place that could not be cleaned. It returns the error of an ended context.
+// left records a place that could not be cleaned. It returns the error of an ended
+// context.
 func (r *Result) left(ctx context.Context, where string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -23,7 +23,7 @@ type rowAt struct {
 	plain []byte // the value without its text form
 }
 
-// unfold returns what the value of a row holds: one kind is written in base64.
+// unfold decodes the value of a row: one kind is written in base64.
 func unfold(row kv.Row) rowAt {
 	at := rowAt{Row: row, plain: row.Value}
 	if keyspace.Family(row.Key) != "cloudAgent:metadata" {
@@ -72,9 +72,9 @@ func (f *finder) eachRowOf(ctx context.Context, rows kv.Store, fn func(rowAt) er
 	return nil
 }
 
-// archives calls fn with the rows of each archived conversation that a scan of all rows
-// does not show, one conversation after the other. The head is left out: it names what
-// the latest save does.
+// archives calls fn with the rows of each archived conversation that a scan of all
+// rows does not show, one conversation at a time. It leaves out the head, which names
+// the same as the latest save.
 func (f *finder) archives(ctx context.Context, fn func(kv.Store) error) error {
 	var ids []string
 	for info, err := range f.s.stores.Upkeep.Archived(ctx) {
@@ -133,7 +133,7 @@ func (r *rewriter) row(row kv.Row) (value []byte, refs []blob.ID, err error) {
 	if out == nil {
 		out = at.plain
 	}
-	// The path of a workspace is its identity: masked, it would be another one.
+	// The path of a workspace is its identity: if masked, it would be another workspace.
 	if masked := r.find.contents.mask(out); masked != nil && !keyspace.Workspaces().Contains(row.Key) {
 		out = masked
 	}
@@ -143,8 +143,8 @@ func (r *rewriter) row(row kv.Row) (value []byte, refs []blob.ID, err error) {
 	return at.fold(withOriginal(row, out)), refs, nil
 }
 
-// originals are the rows that proofs show, with the number of the field that keeps the
-// hash of what they were before.
+// originals are the rows that proofs show, with the number of the field that keeps
+// the hash of their original value.
 var originals = []struct {
 	rows  kv.Range
 	field protowire.Number
@@ -236,8 +236,8 @@ func (r *rewriter) rows(ctx context.Context, res *Result) error {
 }
 
 // rename moves the head of a message whose id holds the bytes. They are masked in the
-// message and in the history, too, so that the new key is that of the new id. Other keys
-// are ids that stay, and the proof names them.
+// message and in the history, too, so that the new key is that of the new id. Other
+// keys are ids that stay; the search at the end reports them.
 func (r *rewriter) rename(ctx context.Context, key string) error {
 	rows := r.find.s.stores.Rows
 	row, err := rows.Get(ctx, key)
@@ -288,8 +288,8 @@ func (r *rewriter) oneRow(ctx context.Context, key string) (err error) {
 	return err
 }
 
-// pendingKey names the blobs that a purge has not removed yet, 32 bytes each: their
-// copies at a remote, too. The next purge removes them.
+// pendingKey is the row with the blobs that a purge has not removed yet, 32 bytes
+// each, including their copies at a remote. The next purge removes them.
 var pendingKey = keyspace.Setting("purging")
 
 // pending returns these blobs.
@@ -310,8 +310,8 @@ func (s *Service) pending(ctx context.Context) ([]blob.ID, uint64, error) {
 	return ids, row.Version, nil
 }
 
-// setPending writes the row, or removes it. More ids than fit are left out: these blobs
-// are found again by what they hold.
+// setPending writes the row, or removes it. Ids that do not fit are left out: those
+// blobs are found again by their content.
 func (s *Service) setPending(ctx context.Context, ids map[blob.ID]bool) error {
 	if len(ids) == 0 {
 		return s.stores.Rows.Commit(ctx, &kv.Batch{Delete: []string{pendingKey}})

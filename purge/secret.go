@@ -10,8 +10,8 @@ import (
 	"github.com/stet-dev/stet/fault"
 )
 
-// Limits of a secret. A shorter one would be found by chance in content that has nothing
-// to do with it; a longer one is a file, which its path names.
+// Limits of a secret. A shorter one would be found by chance in unrelated content; a
+// longer one is a file, to be named by its path.
 const (
 	MinSecret = 8
 	MaxSecret = 1 << 20
@@ -94,7 +94,7 @@ func inJSON(text []byte, html bool) []byte {
 	return quoted[1 : len(quoted)-1]
 }
 
-// in reports whether data holds any of them.
+// in reports whether data contains any of them.
 func (p *patterns) in(data []byte) bool {
 	if len(p.all) <= fewPatterns {
 		for _, one := range p.all {
@@ -109,14 +109,15 @@ func (p *patterns) in(data []byte) bool {
 	return found
 }
 
-// count returns how often data holds them.
+// count returns how often data contains them.
 func (p *patterns) count(data []byte) (n int) {
 	p.each(data, func(int, int) bool { n++; return true })
 	return n
 }
 
-// mask returns a copy of data in which they are asterisks, or nil if data holds none. All
-// lengths stay, so that every structure around them is still valid.
+// mask returns a copy of data in which they are replaced by asterisks, or nil if data
+// contains none. All lengths stay the same, so every structure around them is still
+// valid.
 func (p *patterns) mask(data []byte) []byte {
 	if !p.in(data) {
 		return nil
@@ -148,7 +149,7 @@ func (p *patterns) each(data []byte, fn func(at, n int) bool) {
 	}
 }
 
-// next returns how many bytes can be passed over.
+// next returns how many bytes can be skipped.
 func (p *patterns) next(data []byte) int {
 	if len(p.all) > fewPatterns {
 		return 0

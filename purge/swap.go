@@ -8,7 +8,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// swaps says which blobs take the place of others.
+// swaps maps replaced blobs to their replacements.
 type swaps struct {
 	by     map[blob.ID]blob.ID
 	starts map[uint64]bool // first bytes of the old ids
@@ -23,9 +23,9 @@ func (s *swaps) add(old, now blob.ID) {
 	s.starts[binary.LittleEndian.Uint64(old[:])] = true
 }
 
-// in returns data with the new ids in the place of the old ones, raw or in hexadecimal,
-// and the new ids, or nil if data names no old one. An id is a hash, so bytes that are
-// equal to one name it, in any structure, and all lengths stay.
+// in returns data with the old ids, raw or in hexadecimal, replaced by the new ones,
+// and the new ids, or nil if data names no old one. An id is a hash, so bytes equal
+// to one are a reference in any structure, and all lengths stay the same.
 func (s *swaps) in(data []byte) (out []byte, refs []blob.ID) {
 	if len(s.by) == 0 {
 		return nil, nil

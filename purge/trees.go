@@ -62,8 +62,8 @@ func listed(files map[place][]string) []File {
 	return out
 }
 
-// tree returns the paths below a directory whose content is removed, and those that hold
-// it as a part. Directories that trees share are read once.
+// tree returns the paths below a directory whose content is removed, and those that
+// contain it as a part. Directories that trees share are read once.
 func (f *finder) tree(ctx context.Context, node blob.ID) (gone, part []string, err error) {
 	if gone, ok := f.nodes[node]; ok {
 		return gone, f.partial[node], nil
@@ -104,7 +104,7 @@ func under(dir string, paths []string) []string {
 	return out
 }
 
-// file returns how far a file or link is concerned.
+// file returns the level of a file or link.
 func (f *finder) file(ctx context.Context, e workspace.Entry) (level, error) {
 	if f.exact[e.ID] {
 		return whole, nil
@@ -122,7 +122,7 @@ func (f *finder) file(ctx context.Context, e workspace.Entry) (level, error) {
 	return l, err
 }
 
-// chunks looks into the chunks of a large file, and across their ends.
+// chunks searches the chunks of a large file, and across their ends.
 func (f *finder) chunks(ctx context.Context, list blob.ID) (level, error) {
 	data, err := f.s.stores.Blobs.Get(ctx, list)
 	if err != nil {
@@ -158,7 +158,7 @@ func (f *finder) chunks(ctx context.Context, list blob.ID) (level, error) {
 	return l, nil
 }
 
-// named adds the files at and below named paths, whatever they hold.
+// named adds the files at and below named paths, whatever their content.
 func (f *finder) named(ctx context.Context, tree blob.ID, paths, to []string) ([]string, error) {
 	out := slices.Clone(to)
 	add := func(path string) {
@@ -169,7 +169,7 @@ func (f *finder) named(ctx context.Context, tree blob.ID, paths, to []string) ([
 	for _, path := range paths {
 		e, err := workspace.Lookup(ctx, f.s.stores.Blobs, tree, path)
 		if err != nil {
-			continue // it is not there
+			continue // it does not exist
 		}
 		if e.Kind != workspace.Dir {
 			add(path)

@@ -78,7 +78,7 @@ func create(c *conn) error {
 // withoutChanges is the version that lacks the tables of changesSQL.
 const withoutChanges = 3
 
-// upgrade adds what an index of the version before lacks. The next update then looks at
+// upgrade adds what an index of the previous version lacks. The next update then looks at
 // all conversations, and reads those that changed.
 func upgrade(c *conn) error {
 	return c.write(func() error { // unless another process was faster

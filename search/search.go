@@ -21,7 +21,7 @@ import (
 var (
 	// ErrEmptyQuery says that a query has nothing to search for.
 	ErrEmptyQuery = fault.Named(fault.Invalid, "empty-query", "the query has no words")
-	// ErrInvalidCursor says that a cursor is not of this query.
+	// ErrInvalidCursor says that a cursor does not belong to this query.
 	ErrInvalidCursor = fault.Named(fault.Invalid, "invalid-cursor", "the cursor does not belong to this search")
 )
 
@@ -72,8 +72,8 @@ type Page struct {
 	Next string
 }
 
-// Search returns the messages that match a query: see the package's comment. It sees
-// the state of the last Update. A damaged index is rebuilt first.
+// Search returns the messages that match a query, as described in the package comment. It
+// sees the state of the last Update. A damaged index is rebuilt first.
 func (ix *Index) Search(ctx context.Context, text string, opts *SearchOptions) (Page, error) {
 	if opts == nil {
 		opts = &SearchOptions{}

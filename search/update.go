@@ -26,10 +26,10 @@ type Stats struct {
 	Damaged []string
 }
 
-// Update brings the index up to date with the named conversations or, without names,
-// with all. It reads only what has changed, by any process; an index that is new, or
-// that missed changes, looks at every conversation once. An update that is ended keeps
-// what it has done. A damaged index is rebuilt.
+// Update brings the index up to date with the named conversations or, without names, with
+// all. It reads only what has changed, by any process; an index that is new, or that
+// missed changes, looks at every conversation once. An interrupted update keeps what it
+// has done. A damaged index is rebuilt.
 func (ix *Index) Update(ctx context.Context, conversations ...string) (Stats, error) {
 	stats, err := ix.updateOnce(ctx, conversations)
 	if damaged(err) {
@@ -137,8 +137,8 @@ func (ix *Index) plan(ctx context.Context) (w work, err error) {
 	return w, nil
 }
 
-// newestFirst orders conversations so that what people look for is found first, also
-// while the first update runs.
+// newestFirst puts the conversations first that users most likely look for, so that they
+// are found even while the first update runs.
 func newestFirst(stale map[string]corpus.Marks) []string {
 	ids := make([]string, 0, len(stale))
 	for id := range stale {

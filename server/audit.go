@@ -46,7 +46,8 @@ func target(msg any) (string, bool) {
 	return "", false // for raw rows see rowService
 }
 
-// documentsRemoved names what a commit deletes, and reports whether it deletes anything.
+// documentsRemoved lists what a commit deletes, and reports whether it deletes
+// anything.
 func documentsRemoved(m *stetv1.CommitDocumentsRequest) (string, bool) {
 	removed := []string{"documents of " + m.GetCollection() + ":"}
 	for _, prefix := range m.GetDeletePrefixes() {
@@ -135,7 +136,7 @@ func (a *auditing) around(ctx context.Context, action, what string, keys []strin
 }
 
 // refused records a call that was refused for lack of a valid token or scope. Calls
-// beyond a rate are counted, and the next line has their number.
+// beyond a rate are only counted, and the next line has their number.
 func (a *auditing) refused(r *http.Request, code connect.Code) {
 	if a.log == nil || code != connect.CodeUnauthenticated && code != connect.CodePermissionDenied {
 		return

@@ -13,7 +13,7 @@ import (
 	"github.com/stet-dev/stet/server/page"
 )
 
-// Blame returns where the lines of a file came from.
+// Blame returns the origins of the lines of a file.
 func (s *checkpointService) Blame(ctx context.Context, req *connect.Request[stetv1.BlameRequest]) (*connect.Response[stetv1.BlameResponse], error) {
 	m := req.Msg
 	if err := checkPaths([]string{m.GetPath()}); err != nil {

@@ -22,8 +22,8 @@ type blobService struct {
 	shared bool // see Options.Shared
 }
 
-// flush makes pending blobs durable if the next call may reach another server, which does
-// not see the memory of this one.
+// flush makes pending blobs durable if the next call may reach another server, which
+// does not see this one's memory.
 func (s *blobService) flush(ctx context.Context) error {
 	if !s.shared {
 		return nil

@@ -26,8 +26,8 @@ const (
 	maxShown    = 256 << 10 // bytes of one file in an answer
 	maxDiffText = 2 << 20   // bytes of lines in one answer, all files together
 	maxFiles    = 10_000    // entries of a list of files
-	fileBytes   = 64        // bytes of an entry beside its path
-	lineBytes   = 16        // bytes of a line in an answer beside its texts
+	fileBytes   = 64        // bytes of an entry besides its path
+	lineBytes   = 16        // bytes of a line in an answer besides its texts
 	lookBytes   = 1 << 30   // limit of temporary content for reading a workspace
 )
 
@@ -217,9 +217,9 @@ func (s *checkpointService) treeAt(ctx context.Context, look blob.Store, m *stet
 	return tree, nil, err
 }
 
-// wireDiff describes a file and as many of its lines as there is room for: in the text of
-// the file, and in the answer, which has every line twice. If room is negative, lines are
-// counted only. They are highlighted until coloured is done.
+// wireDiff describes a file and as many of its lines as there is room for: in the
+// text of the file, and in the answer, which has every line twice. If room is
+// negative, lines are only counted. Lines are highlighted until coloured is done.
 func wireDiff(coloured context.Context, f *linediff.File, room *int) *stetv1.FileDiff {
 	out := &stetv1.FileDiff{
 		Path: wire.Valid(f.Path), PathBytes: workspace.PathBytes(f.Path), Action: f.Op(), Binary: f.Binary, Truncated: f.TooLarge,

@@ -10,7 +10,8 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// counting lists files and counts all of them, also those for which the list has no room.
+// counting lists files and counts all of them, including those for which the list has
+// no room.
 type counting struct {
 	prefix   string // of all paths: the directory and a slash, or nothing
 	contains string // in lower case

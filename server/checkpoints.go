@@ -35,12 +35,12 @@ func invalid(format string, args ...any) error {
 
 func errNoWorkspace() error { return invalid("name the workspace by its absolute path or its id") }
 
-// in calls do with a workspace.
+// in calls do with an open workspace.
 func (s *checkpointService) in(ctx context.Context, name string, do func(*checkpoint.Workspace) error) error {
 	return s.inBy(ctx, s.db.Checkpoints(), name, do)
 }
 
-// inBy is in with another service.
+// inBy is in with a given service.
 func (s *checkpointService) inBy(ctx context.Context, service *checkpoint.Service, name string, do func(*checkpoint.Workspace) error) (err error) {
 	path, err := s.directory(ctx, name)
 	if err != nil {
@@ -100,8 +100,8 @@ func (s *checkpointService) resolve(ctx context.Context, place, conv, ref string
 	return rec, err
 }
 
-// workspaceID returns the id of a workspace that a request names by path or by id, or "".
-// Links in a path are followed where the caller may use it.
+// workspaceID returns the id of a workspace that a request names by path or by id, or
+// "". It follows links in a path that the caller may use.
 func workspaceID(ctx context.Context, name string) (string, error) {
 	switch {
 	case name == "" || isWorkspaceID(name):
@@ -167,9 +167,10 @@ func (s *checkpointService) Create(ctx context.Context, req *connect.Request[ste
 	return connect.NewResponse(res), nil
 }
 
-// holder returns what holds a turn open: the process that the caller names. A process of
-// another machine cannot be seen from here, so only callers on this one may name it. Its
-// command is not looked up, because it would show to all who read the workspace.
+// holder returns what holds a turn open: the process that the caller names. A process
+// of another machine cannot be seen from here, so only callers on this machine may
+// name one. Its command is not looked up, because everyone who reads the workspace
+// would see it.
 func holder(req *connect.Request[stetv1.CreateCheckpointRequest]) (checkpoint.Holder, error) {
 	m := req.Msg
 	if m.GetPid() == 0 {
@@ -358,8 +359,8 @@ func (d *describer) path(ctx context.Context, id string) (string, error) {
 	return path, err
 }
 
-// importedFrom returns the directory of an imported checkpoint, which need not have one
-// of this store. Only its conversation knows it.
+// importedFrom returns the directory of an imported checkpoint, which need not belong
+// to a workspace of this store. Only its conversation has the path.
 func (d *describer) importedFrom(ctx context.Context, rec *checkpoint.Record) string {
 	info, err := d.db.Conversations().Get(ctx, rec.Conversation)
 	if err == nil && utf8.ValidString(info.Workspace) && checkpoint.WorkspaceID(info.Workspace) == rec.Workspace {

@@ -19,7 +19,8 @@ type binary struct{}
 
 func (binary) Name() string { return "proto" }
 
-// shared is a message that many streams send, and that is encoded once for all of them.
+// shared is a message that many streams send and that is encoded once for all of
+// them.
 type shared interface {
 	Encoded(codec string, encode func() ([]byte, error)) ([]byte, error)
 }
@@ -64,8 +65,8 @@ func (text) Marshal(msg any) ([]byte, error) {
 	return protojson.Marshal(m)
 }
 
-// Unmarshal refuses fields that the message does not have: they are usually mistyped, and
-// would be ignored otherwise. Protobuf keeps accepting them.
+// Unmarshal rejects unknown fields: they are usually mistyped, and would be ignored
+// otherwise. Protobuf still accepts them.
 func (text) Unmarshal(data []byte, msg any) error {
 	m, ok := msg.(proto.Message)
 	if !ok {

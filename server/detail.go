@@ -21,8 +21,8 @@ func withDetail(err *connect.Error, detail proto.Message) error {
 }
 
 // coding is the interceptor that sets the code of every error. If hide is set, the
-// caller is not the owner of the machine: for an unexpected error it gets only the id
-// of the request in the log.
+// caller is not the owner of the machine: for an unexpected error it gets only the
+// request's id in the log.
 type coding struct {
 	hide   bool
 	logger *slog.Logger
@@ -49,7 +49,7 @@ func (c coding) code(ctx context.Context, err error) error {
 	return connect.NewError(connect.CodeInternal, fmt.Errorf("unexpected error (server log: request %s)", at.request))
 }
 
-// away hides the hosts and databases in errors of the backend from callers. The class and
+// away hides hosts and databases in errors of the backend from callers. The class and
 // the reasons stay.
 func (c coding) away(ctx context.Context, err, coded error) error {
 	class := fault.Declared(err)
@@ -85,7 +85,7 @@ func (c coding) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.
 	}
 }
 
-// unmarked is a stream that returns the errors which its codec left in messages.
+// unmarked is a stream that returns the errors that its codec left in messages.
 type unmarked struct{ connect.StreamingHandlerConn }
 
 // Receive implements connect.StreamingHandlerConn.

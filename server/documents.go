@@ -12,8 +12,8 @@ import (
 	"github.com/stet-dev/stet/server/internal/wire"
 )
 
-// maxDocument is the most bytes of contents in a document of a list, and in all documents
-// of a Get. Callers read what is larger with BlobService.
+// maxDocument limits the bytes of content in a document of a list, and in all
+// documents of a Get. Callers read larger content with BlobService.
 const maxDocument = wire.MaxMessage / 4
 
 // documentService is stet.v1.DocumentService.

@@ -56,8 +56,8 @@ func withReasons(out *connect.Error, err error) *connect.Error {
 	return out
 }
 
-// wireError gives an error its code, and the details that a client branches on. What a
-// service has coded already stays as it is.
+// wireError gives an error its code, and the details that a client branches on. An
+// error that a service has already coded stays unchanged.
 func wireError(err error) error {
 	if err == nil {
 		return nil

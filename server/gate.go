@@ -210,7 +210,7 @@ func (g *gate) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	http.Error(w, text, status)
 }
 
-// peers counts open streams by the address that they come from.
+// peers counts open streams by remote address.
 type peers struct {
 	max int
 	mu  sync.Mutex // guards open

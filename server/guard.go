@@ -116,8 +116,8 @@ func (g *guard) who(r *http.Request) (access.Principal, error) {
 	return g.verify(token)
 }
 
-// claimant returns the principal of a worker that answers for a wake: it acts for the token
-// that its claim was made for, and may do nothing else.
+// claimant returns the principal of a worker that answers for a wake: it acts for the
+// token that its claim was made for, and may do nothing but answer.
 func (g *guard) claimant(c streams.Claim) (access.Principal, error) {
 	who, code, err := g.sign(c.Owner, c.Message)
 	if err != nil {

@@ -25,8 +25,8 @@ const (
 	smallEvent  = 16 << 10            // of a stream; not worth counting
 )
 
-// memory limits the memory of all answers of a server. A caller that finds none left
-// waits, in order of arrival.
+// memory limits the memory of all answers of a server. Callers that find none left
+// wait, in order of arrival.
 type memory struct {
 	total int64
 	left  *semaphore.Weighted
@@ -112,7 +112,7 @@ func (a *allowance) end() {
 	a.mu.Unlock()
 }
 
-// reserve is called before a large content is read. A call reads one at a time, so it
+// reserve is called before large content is read. A call reads one at a time, so it
 // needs memory for the largest, not for all.
 func (a *allowance) reserve(ctx context.Context, size int64) error {
 	return a.grow(ctx, wholeAnswer+2*size)
@@ -120,7 +120,7 @@ func (a *allowance) reserve(ctx context.Context, size int64) error {
 
 // answering is the interceptor that limits answers: each by the size of a message,
 // and all together by the memory of the server. A unary call holds its memory from
-// its begin until its answer is written.
+// its start until its answer is written.
 type answering struct{ memory *memory }
 
 // shorter gives advice for answers that do not fit into one message.

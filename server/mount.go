@@ -16,8 +16,8 @@ func mountPage(root *http.ServeMux) {
 	root.Handle("GET /assets/", web.Assets())
 }
 
-// orPage shows the page to a person whose address leads nowhere. A program, which does
-// not ask for HTML, gets the answer of the calls.
+// orPage shows the page to a browser whose address matches nothing. A program, which
+// does not accept HTML, gets the answer of the calls.
 func orPage(calls http.Handler) http.Handler {
 	missing := web.Missing()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -23,9 +23,9 @@ const minCompressed = 1 << 10
 
 // Options configure a server; nil gives the defaults.
 type Options struct {
-	// Token is the bearer token required for every call to a server of one store;
-	// empty disables that, for tests only. With tenants it is the operator's: it
-	// opens /metrics, but no data of tenants.
+	// Token is the bearer token required for every call to a server of one store; empty
+	// disables that, for tests only. With tenants it is the operator's token: it opens
+	// /metrics, but no data of tenants.
 	Token string
 	// Hosts are the accepted values of the Host header, besides loopback names;
 	// others are refused, which prevents DNS rebinding.
@@ -59,9 +59,9 @@ type Options struct {
 	// StreamWait is how long a read of a stream waits for data, 20 seconds by default. A
 	// proxy in front must wait longer.
 	StreamWait time.Duration
-	// Sign signs on behalf of the token with an id, such as access.Tokens.Sign. A server of
-	// tenants without it serves no subscriptions to streams; one with a single token
-	// signs by itself.
+	// Sign signs on behalf of the token with an id, as access.Tokens.Sign does. Without
+	// it a server of tenants serves no subscriptions to streams; a server with a single
+	// token signs by itself.
 	Sign func(token string, message []byte) (access.Principal, []byte, error)
 	// LocalHooks allows tenants to send the wakes of subscriptions to addresses of the
 	// server's machine. The owner of a single store always may.

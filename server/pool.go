@@ -113,8 +113,8 @@ func (p *pool) find(tenant string) (s *site, fresh bool, wait <-chan struct{}, e
 	return s, true, nil, nil
 }
 
-// oldestLocked returns the site without users for the longest time, preferably one
-// that is being closed.
+// oldestLocked returns the site that has had no users for the longest time,
+// preferably one that is being closed.
 func (p *pool) oldestLocked() *site {
 	var oldest *site
 	for _, s := range p.sites {

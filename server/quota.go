@@ -40,7 +40,7 @@ func (s *storing) count(ctx context.Context, n int64) (end func(), err error) {
 }
 
 // kept returns how many bytes of a message may end up in the store. Removals count as
-// 0; otherwise a tenant could not get below its limit again.
+// 0; otherwise a tenant could never get below its limit again.
 func kept(msg any) (n int64) {
 	switch m := msg.(type) {
 	case *stetv1.CommitRequest:
@@ -58,8 +58,8 @@ func kept(msg any) (n int64) {
 	return 0
 }
 
-// captures reports whether a call stores more than was sent: files of the server's
-// machine.
+// captures reports whether a call stores more than was sent, namely files of the
+// server's machine.
 func captures(msg any) bool {
 	_, ok := msg.(*stetv1.CreateCheckpointRequest)
 	return ok

@@ -23,8 +23,8 @@ import (
 // libraries parse descriptors at program start, which takes some milliseconds even
 // for commands that serve nothing. Here a descriptor is looked up on request.
 //
-// The messages are read and written by hand: code generated for them would claim names
-// that grpc-go claims too, and a program with both would not start.
+// The messages are read and written by hand: generated code would register names that
+// grpc-go also registers, and a program with both would not start.
 
 // Fields of grpc.reflection.v1, which are those of v1alpha.
 const (

@@ -143,7 +143,8 @@ func wirePlanned(actions []checkpoint.Action) []*stetv1.PlannedFile {
 	return files
 }
 
-// showMerged adds what merges change in the present files: that is in no version yet.
+// showMerged adds what merges change in the present files, since no version has the
+// merged content yet.
 func showMerged(ctx context.Context, blobs blob.Store, p *checkpoint.Plan, files []*stetv1.PlannedFile) error {
 	room := maxDiffText
 	coloured, done := highlight.Request(ctx)
@@ -212,7 +213,7 @@ func undoing(ctx context.Context, even bool, run func(*checkpoint.Workspace, con
 }
 
 // notUnder refuses to change files under a process that is at work in the workspace,
-// unless the caller knows of it.
+// unless the caller has confirmed that.
 func notUnder(open checkpoint.Turns, even bool) error {
 	running := open.Running()
 	if even || len(running) == 0 {
@@ -226,7 +227,7 @@ func notUnder(open checkpoint.Turns, even bool) error {
 		wire.Valid(by.Command), by.PID, t.Number, t.Conversation, t.Since.Format(time.DateTime)))
 }
 
-// back runs an operation that moves a workspace, and returns its result.
+// back runs a rewind, an undo or a redo, and returns its result.
 func (s *checkpointService) back(ctx context.Context, place string, do func(*checkpoint.Workspace) (*checkpoint.Applied, error)) (*connect.Response[stetv1.RewindResponse], error) {
 	res := &stetv1.RewindResponse{}
 	err := s.in(ctx, place, func(w *checkpoint.Workspace) error {

@@ -12,14 +12,15 @@ import (
 	"github.com/stet-dev/stet/server/internal/wire"
 )
 
-// longUpdate is how many conversations a search does not wait for.
+// longUpdate is the number of outdated conversations above which a search does not
+// wait for the update.
 const longUpdate = 500
 
-// updateLooks is how often a search that waits looks how many are left.
+// updateLooks is how often a waiting search checks how many are left.
 const updateLooks = 250 * time.Millisecond
 
-// upToDate updates an index. Where that takes long, as the first time, it returns the
-// progress instead, and the update goes on after the call.
+// upToDate updates an index. If that takes long, as it does the first time, it
+// returns the progress instead, and the update continues after the call.
 func upToDate(ctx context.Context, index search.Searcher) (search.Stats, *stetv1.IndexProgress, error) {
 	long := func() *stetv1.IndexProgress {
 		if done, total := index.Progress(); total-done > longUpdate {

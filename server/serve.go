@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// graceTime is how long calls may go on when the server stops, and endTime how long
-// they have after that to inform their clients.
+// graceTime is how long calls may continue when the server stops, and endTime how
+// long they have after that to inform their clients.
 const (
 	graceTime = 8 * time.Second
 	endTime   = 2 * time.Second

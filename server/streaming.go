@@ -11,15 +11,15 @@ import (
 	"github.com/stet-dev/stet/subscription"
 )
 
-// mountStreams adds the addresses of streams. A browser that only asks what it may send
-// has no token yet.
+// mountStreams adds the addresses of streams. A preflight request of a browser has no
+// token yet.
 func (g *gate) mountStreams(root *http.ServeMux) {
 	root.Handle(streams.Prefix, g.streamCalls())
 	root.HandleFunc("OPTIONS "+streams.Prefix, func(w http.ResponseWriter, _ *http.Request) { streams.Preflight(w) })
 }
 
-// streamCalls admits requests for streams, which carry their meaning in the method and
-// not in the address.
+// streamCalls admits requests for streams, whose meaning depends on the method, not
+// on the address.
 func (g *gate) streamCalls() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		needed := access.Read

@@ -74,6 +74,6 @@ func (d *DirTenants) Usage(ctx context.Context, db *stet.DB) (int64, error) {
 	return contentBytes(stats), err
 }
 
-// usage is the size of the contents. Free pages on disk do not count; otherwise a
+// contentBytes is the size of the contents. Free pages on disk do not count; otherwise a
 // tenant could not get below its limit again.
 func contentBytes(s sqlite.Stats) int64 { return (s.Pages-s.FreePages)*s.PageSize + s.InFiles.Bytes }

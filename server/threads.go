@@ -13,8 +13,8 @@ import (
 	"github.com/stet-dev/stet/thread"
 )
 
-// maxFrame is the most bytes of contents in a frame of an answer. Callers read what is
-// larger with BlobService.
+// maxFrame limits the bytes of content in a frame of an answer. Callers read larger
+// content with BlobService.
 const maxFrame = wire.MaxMessage / 4
 
 // threadService is stet.v1.ThreadService.
@@ -142,8 +142,8 @@ func frameValue(v *stetv1.FrameValue) (thread.Value, error) {
 	return thread.Value{Type: v.GetType(), Data: append([]byte{}, v.GetData()...)}, nil
 }
 
-// contentID reads the id of a blob that is a content. It refuses the zero id, which no blob
-// has: the packages below read it as "no blob", and would store an empty content.
+// contentID reads the id of a blob that is content. It rejects the zero id, which no
+// blob has: the packages below read it as "no blob" and would store empty content.
 func contentID(raw []byte) (blob.ID, error) {
 	id, err := blob.IDFromBytes(raw)
 	if err == nil && id.IsZero() {

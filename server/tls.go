@@ -58,7 +58,7 @@ func (c *Certificate) get() (*tls.Certificate, error) {
 		if c.current == nil {
 			return nil, err
 		}
-		// Perhaps only one of the two files is new so far.
+		// Perhaps only one of the two files has been replaced so far.
 		c.logger.Error("certificate", slog.Any("error", err))
 		return c.current, nil
 	}

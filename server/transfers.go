@@ -17,7 +17,7 @@ import (
 const (
 	// namesAtOnce is how many ids of blobs one message holds.
 	namesAtOnce = 16 << 10
-	// maxWanted is how many blobs one download may ask for.
+	// maxWanted is how many blobs one download may request.
 	maxWanted = 1 << 16
 )
 
@@ -75,7 +75,7 @@ func (s *transferService) Download(ctx context.Context, req *connect.Request[ste
 	if wanted := req.Msg.GetBlobs(); len(wanted) > 0 {
 		return s.some(ctx, wanted, send)
 	}
-	// Blobs are listed after the rows, so that they are those of every row.
+	// Blobs are listed after the rows, so that they include those of every row.
 	if err := transfer.Send(ctx, from, id, nil, send); err != nil {
 		return err
 	}

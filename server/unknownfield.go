@@ -20,10 +20,10 @@ import (
 // errUnknownField says that a message in JSON has a field that its type does not have.
 var errUnknownField = fault.Named(fault.Invalid, "unknown-field", "unknown field")
 
-// An error of a codec cannot carry a reason to the caller: connect wraps it into one of
-// its own, and answers a unary call with that before any interceptor runs. The codec for
-// JSON therefore leaves its error in the message, as an unknown field, and the
-// interceptor that codes errors takes it out.
+// An error of a codec cannot carry a reason to the caller: connect wraps it in its
+// own error, and answers a unary call with that before any interceptor runs. The
+// codec for JSON therefore leaves its error in the message, as an unknown field, and
+// the interceptor that codes errors takes it out.
 
 // markField is a number that no message uses.
 const markField = protowire.MaxValidNumber
@@ -38,7 +38,7 @@ var markSecret = func() []byte {
 // markKinds are the errors that are left in messages, each marked by its place.
 var markKinds = []error{errUnknownField, wirelimit.ErrMalformed}
 
-// mark makes a message one that carries only an error.
+// mark replaces the content of a message with an error.
 func mark(m proto.Message, err error) {
 	kind := 0
 	for i, k := range markKinds {
@@ -79,8 +79,8 @@ func (e *codecError) Error() string { return e.text }
 
 func (e *codecError) Unwrap() error { return e.kind }
 
-// explainJSON returns the error for JSON that the parser refused with err. It names the
-// first field that the message does not have. Everything else the parser explains.
+// explainJSON returns the error for JSON that the parser rejected with err. It names
+// the first unknown field; other errors are the parser's.
 func explainJSON(data []byte, md protoreflect.MessageDescriptor, err error) error {
 	if found := (&fieldScan{json.NewDecoder(bytes.NewReader(data))}).message(md); errors.Is(found, errUnknownField) {
 		return found
@@ -88,8 +88,8 @@ func explainJSON(data []byte, md protoreflect.MessageDescriptor, err error) erro
 	return fmt.Errorf("%w: %s: %w", wirelimit.ErrMalformed, md.FullName(), err)
 }
 
-// fieldScan reads JSON beside the type of its message. Its methods read one value each,
-// and fail for an unknown field, or where the parser fails too.
+// fieldScan reads JSON along with the type of its message. Its methods read one value
+// each, and fail for an unknown field, or where the parser also fails.
 type fieldScan struct{ in *json.Decoder }
 
 func (s *fieldScan) message(md protoreflect.MessageDescriptor) error {
@@ -125,8 +125,8 @@ func (s *fieldScan) field(fd protoreflect.FieldDescriptor) error {
 	return s.value(fd)
 }
 
-// value reads one value of a field. JSON has forms of its own for the messages of
-// google.protobuf, which may have any names in them.
+// value reads one value of a field. The messages of google.protobuf have JSON forms
+// of their own, which may contain any names.
 func (s *fieldScan) value(fd protoreflect.FieldDescriptor) error {
 	if md := fd.Message(); md != nil && (md.ParentFile().Package() != "google.protobuf" || md.Fields().Len() == 0) {
 		return s.message(md)
@@ -135,7 +135,7 @@ func (s *fieldScan) value(fd protoreflect.FieldDescriptor) error {
 	return s.in.Decode(&skipped)
 }
 
-// each calls fn for each entry of an object or a list. Instead of either, null is allowed.
+// each calls fn for each entry of an object or a list. It also accepts null.
 func (s *fieldScan) each(open json.Delim, fn func() error) error {
 	token, err := s.in.Token()
 	if err != nil || token == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Alone keeps the store in dir from being opened for writing until release is called.
+// Alone prevents the store in dir from being opened for writing until release is called.
 // It fails with kv.ErrBusy if the store is already open for writing. Readers are not
 // affected.
 func Alone(dir string) (release func() error, err error) {

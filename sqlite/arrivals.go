@@ -9,9 +9,9 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// reuse records which row numbers may have been given out twice: those above low,
-// because the last rows of the table were swept. turn counts how often that happened. A
-// mark from another turn is not trusted above low.
+// reuse records which row numbers may have been assigned twice: those above low, because
+// the last rows of the table were swept. turn counts how often that happened. A mark from
+// another turn is not trusted above low.
 type reuse struct{ turn, low int64 }
 
 // reuseKey is its key in the table meta; the value is text.

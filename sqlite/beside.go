@@ -41,7 +41,7 @@ func (r *Rows) ScanBeside(ctx context.Context, in kv.Range, opts kv.ScanOptions,
 	return all, r.db.readError(ctx, "scan rows", err)
 }
 
-// besideSQL is the statement for a number of rows beside each.
+// besideSQL returns the statement that reads a number of rows beside each key.
 func besideSQL(reverse, bounded bool, beside int) string {
 	order, where := "ASC", " AND ?3 = ''"
 	if reverse {

@@ -55,9 +55,9 @@ type CheckReport struct {
 }
 
 // Check examines the structure of the store while others use it: the database, and
-// whether rows, files and bases fit together. It reads no content; to verify that every
-// blob matches its id, read them all through blob.Checked. The report holds the damage.
-// The error is set only if the check could not finish.
+// whether rows, files and bases match. It reads no content; to verify that every blob
+// matches its id, read them all through blob.Checked. The report lists the damage. The
+// error is set only if the check could not finish.
 func (db *DB) Check(ctx context.Context, opts CheckOptions) (CheckReport, error) {
 	if opts.Progress == nil {
 		opts.Progress = func(int64, int64) {}

@@ -17,8 +17,8 @@ var (
 	ErrNoStore = fault.New(fault.NotFound, "no store here")
 	// ErrForeign says that a directory or file belongs to something else.
 	ErrForeign = fault.New(fault.Invalid, "not a stet store")
-	// ErrDamaged says that the database cannot be read as what it was. The files
-	// are left as they are.
+	// ErrDamaged says that the database is not readable as a store. The files are left as
+	// they are.
 	ErrDamaged = fault.Named(fault.Damaged, "damaged-store", "store is damaged")
 	// ErrNewerFormat says that a later release wrote the store.
 	ErrNewerFormat = fault.Named(fault.NewerFormat, "newer-store", "store has a newer format")
@@ -27,7 +27,7 @@ var (
 	ErrUnsupported = fault.New(fault.Unsupported, "unsupported")
 )
 
-// sqlError converts an error of the SQL library to one that callers can test for.
+// sqlError converts an error of the SQL library to one that callers can branch on.
 func sqlError(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -64,7 +64,7 @@ func syncError(doing string, err error) error {
 // unsafeToGoOn reports whether a failure leaves doubt about what the disk holds. A full
 // disk and a busy store leave none, unless an fsync failed: the transaction was undone
 // before any of it could count. An error that is not the library's leaves none either:
-// the caller asked for something impossible.
+// the caller requested something impossible.
 func unsafeToGoOn(err error) bool {
 	if errors.Is(err, errSync) || errors.Is(err, sqlite3.IOERR_FSYNC) || errors.Is(err, sqlite3.IOERR_DIR_FSYNC) || errors.Is(err, sqlite3.IOERR_SHMSIZE) {
 		return true

@@ -6,10 +6,10 @@ import "encoding/binary"
 // memory is kept for the next transaction.
 const framesLimit = 256 << 10
 
-// frames collects the frames of a transaction, so that one call writes all of them: the
-// library makes two for each page. They wait until the last frame of the commit has
-// come. Nothing else needs them earlier: the library tells other connections about them
-// after the commit, and its own reads of the log write them first.
+// frames collects the frames of a transaction, which are then written with one call: the
+// library makes two for each page. They wait for the last frame of the commit. Nothing
+// else needs them earlier: the library announces them to other connections after the
+// commit, and its own reads of the log write them first.
 //
 // A commit's frames are written while the library writes its last one, not when it
 // syncs: a failed write, as on a full disk, undoes the transaction, and a failed sync
@@ -79,7 +79,7 @@ func (f *logFile) Truncate(size int64) error {
 	return f.diskFile.Truncate(size)
 }
 
-// Close implements vfs.File. What is buffered belongs to a transaction that did not end.
+// Close implements vfs.File. Buffered frames belong to a transaction that did not end.
 func (f *logFile) Close() error {
 	f.frames.buf = nil
 	return f.diskFile.Close()

@@ -13,7 +13,7 @@ const freshLimit = 1 << 15
 
 // fresh remembers blobs that were durable and of one generation when a transaction of
 // this process ended. While that generation is current, no collector of any process
-// removes them, and Has need not look them up. It keeps the latest ones.
+// removes them, and Has need not look them up. It keeps only the latest ones.
 type fresh struct {
 	// current is the generation while a transaction of this process is open, and 0
 	// otherwise. Until such a transaction ends, no process begins a generation or
@@ -49,7 +49,7 @@ func (f *fresh) add(generation int64, ids map[blob.ID]bool) {
 	maps.Copy(f.young, ids)
 }
 
-// all reports whether it remembers all of the blobs, and of which generation.
+// all reports whether it remembers all of the blobs, and in which generation.
 func (f *fresh) all(ids []blob.ID) (generation int64, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -61,8 +61,8 @@ func (f *fresh) all(ids []blob.ID) (generation int64, ok bool) {
 	return f.generation, f.generation > 0
 }
 
-// certain reports whether all of the blobs are stored, and false if only a look at the
-// database can tell. Blobs that this process stored a moment ago are often asked for,
+// certain reports whether all of the blobs are known to be stored, and false if only the
+// database can tell. Blobs that this process stored a moment ago are often looked up,
 // since the next state of a conversation leans on the last one. A reading connection
 // would drop its cache for that, because there was a commit.
 func (w *writer) certain(ids []blob.ID) bool {
@@ -84,7 +84,7 @@ func (w *writer) certain(ids []blob.ID) bool {
 	return err == nil && current == known
 }
 
-// syncing is called when the library begins and ends to sync the log.
+// syncing is called when the library begins and finishes syncing the log.
 func (w *writer) syncing(begins bool) {
 	if begins {
 		w.fresh.current.Store(w.generation)

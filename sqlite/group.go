@@ -11,14 +11,14 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// group is what one transaction writes: blobs first, then the batches that may refer to
-// them. Each batch is checked completely before its first change, so a failed batch
-// leaves nothing behind and the others go on.
+// group holds what one transaction writes: blobs first, then the batches that may refer
+// to them. Each batch is checked completely before its first change, so a failed batch
+// leaves nothing behind and does not affect the others.
 type group struct {
 	w      *writer
 	c      *conn
 	gen    int64
-	unused map[*record]bool  // object files of blobs that were stored already
+	unused map[*record]bool  // object files of blobs that were already stored
 	fresh  map[blob.ID]bool  // blobs now in the current generation
 	lost   map[blob.ID]error // blobs that cannot be stored, for example because their base is gone
 }

@@ -11,7 +11,7 @@ import (
 //
 //	 0   8  salts of the log that the database is used with, from the log's header
 //	 8   4  frames of that log that were copied into the database, or were about to be;
-//	        the highest bit is set once that has all and nobody uses the log any more
+//	        the highest bit is set once the database has them all and nobody uses the log
 //	12   4  second checksum of the last of these frames
 //	16   4  CRC-32C of the bytes before
 //
@@ -77,8 +77,8 @@ func readMark(f io.ReaderAt) (m mark, ok bool, err error) {
 	return m, ok, nil
 }
 
-// overMark returns the part of p, at off in a database file, that overlaps the mark,
-// and where in the mark it begins.
+// overMark returns the part of p, at off in a database file, that overlaps the mark, and
+// its offset within the mark.
 func overMark(p []byte, off int64) (part []byte, from int) {
 	start, end := max(off, markOffset), min(off+int64(len(p)), markOffset+markSize)
 	if start >= end {

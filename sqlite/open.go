@@ -24,7 +24,7 @@ const (
 	newSuffix    = ".new" // a database that is being created
 )
 
-// minLibrary is the oldest SQLite that keeps WAL promises in all the cases that the
+// minLibrary is the oldest SQLite that keeps the promises of WAL in all cases that the
 // tests cover.
 const minLibrary = 3_051_003
 
@@ -49,11 +49,11 @@ type Options struct {
 	// MaxPending limits the bytes of blobs that are not yet durable; 8 MiB by default.
 	// A Put beyond it waits.
 	MaxPending int
-	// PageCache is how many bytes of the database the writing connection holds; 4 MiB by
-	// default, which is the index of about 75,000 blobs. Ids are spread all over it, so that
-	// inserts into a larger store read pages from the file, which the system has in memory.
-	// A larger cache costs more than it saves: the library looks at each page of it after
-	// a transaction that has split one.
+	// PageCache is how many bytes of the database the writing connection caches; 4 MiB by
+	// default, which holds the index of about 75,000 blobs. Ids are spread all over the
+	// index, so inserts into a larger store read pages from the file, which the system has
+	// in memory. A larger cache costs more than it saves: the library visits each of its
+	// pages after a transaction that has split one.
 	PageCache int
 	// Readers is the number of concurrent reading connections; 8 by default.
 	Readers int
@@ -85,9 +85,9 @@ func Exists(dir string) bool {
 	return err == nil
 }
 
-// Open opens the store in dir, creating it in a missing or empty directory. It refuses,
-// with an error that says why, a directory of something else, a damaged or truncated
-// database, and a newer format; it never replaces a store that it cannot read. A store
+// Open opens the store in dir, or creates it in a missing or empty directory. It rejects
+// a directory of something else, a damaged or truncated database, and a newer format,
+// with an error that says why; it never replaces a store that it cannot read. A store
 // without write access, for example on read-only media, is opened as with
 // Options.ReadOnly.
 func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
@@ -325,9 +325,9 @@ func (db *DB) shareLock(alone bool) error {
 	return fileError("lock", db.lock.RLock())
 }
 
-// upgrade converts a store of an earlier format: from now on the database names its
-// log. A process of an earlier release would not maintain that; none uses the store
-// now, and none can open it afterwards.
+// upgrade converts a store of an earlier format: from now on the database names its log.
+// A process of an earlier release would not maintain that; none is using the store now,
+// and none can open it afterwards.
 func (db *DB) upgrade() error {
 	version, err := db.writer.conn.pragma("user_version")
 	if err != nil || version != "1" {
@@ -349,7 +349,7 @@ func (db *DB) ReadOnly() bool { return db.opts.ReadOnly }
 // Dir returns the directory of the store.
 func (db *DB) Dir() string { return db.dir }
 
-// Close makes all pending data durable and releases the store. Its error says what did
+// Close makes all pending data durable and releases the store. Its error reports what did
 // not become durable.
 func (db *DB) Close() error {
 	db.closing.Do(func() {
@@ -360,7 +360,7 @@ func (db *DB) Close() error {
 	return db.err
 }
 
-// release frees what open acquired, also after a failure.
+// release frees what open acquired, even after a failure.
 func (db *DB) release() {
 	if db.readers != nil {
 		db.readers.close()

@@ -22,8 +22,8 @@ func narrow(path string, to fs.FileMode) {
 	}
 }
 
-// narrow does so for all files of a store except the objects, which are created private
-// and cannot be reached from outside.
+// narrow removes the permissions of others on all files of a store except the objects,
+// which are created private and cannot be reached from outside.
 func (db *DB) narrow() {
 	objects := filepath.Join(db.dir, objectsName)
 	for _, dir := range []string{db.dir, objects} {

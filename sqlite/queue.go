@@ -13,8 +13,8 @@ import (
 // lingerTime is how long a blob that is not flushed stays in memory only.
 const lingerTime = 100 * time.Millisecond
 
-// manyRecords is how many blobs of one Put are worth a transaction of their own: such a
-// caller has more to do before its commit, which then finds them written.
+// manyRecords is how many blobs of one Put justify a transaction of their own: such a
+// caller has more work before its commit, which then finds them written.
 const manyRecords = 256
 
 // record is a blob that is not durable yet.
@@ -23,7 +23,7 @@ type record struct {
 	size     int64
 	data     []byte // nil if file is set
 	file     string // suffix of the object file
-	renewal  bool   // stored already; only its generation changes
+	renewal  bool   // already stored; only its generation changes
 }
 
 func (r *record) weight() int { return len(r.data) + 128 }
@@ -219,8 +219,9 @@ func (w *writer) noteFailure(err error) {
 	}
 }
 
-// flush waits for all earlier blobs, and returns what was lost since that was last told. It
-// takes that itself: the request of a caller that has given up would take it in vain.
+// flush waits for all earlier blobs and returns the losses that were not reported yet. It
+// takes them here because the request of a caller that has given up would take them in
+// vain.
 func (w *writer) flush(ctx context.Context) error {
 	if err := w.do(&request{ctx: ctx}); err != nil {
 		return err

@@ -94,8 +94,8 @@ func (b *Blobs) exchange(ctx context.Context, all []*exchange) error {
 		}
 		return nil
 	}})
-	// After an error, including an ended context, a row may still name the new file.
-	// Its second link lets the next open find out.
+	// After an error, including an ended context, a row may still name the new file. The
+	// next open finds out through its second link.
 	if err != nil {
 		return err
 	}

@@ -9,11 +9,11 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Scrub overwrites what removed blobs and rows left behind: it writes the database again
+// Scrub overwrites the remains of removed blobs and rows: it rewrites the database
 // without free pages and gaps, and empties the log. Until it returns nil, removed content
 // may still be in these files. It needs room for a second copy of the database, and waits
-// for other processes; if one keeps the log in use, it fails with kv.ErrBusy, and may be
-// called again.
+// for other processes; if one of them keeps using the log, it fails with kv.ErrBusy and
+// may be called again.
 func (db *DB) Scrub(ctx context.Context) error {
 	if err := db.writer.flush(ctx); err != nil {
 		return err

@@ -18,8 +18,8 @@ func (o *Options) shrinkStep() int {
 }
 
 // Shrink gives free pages of the database back to the file system, in small steps
-// beside readers and writers, until an eighth or a megabyte is left. It needs no extra
-// space. Stores created before it existed keep their pages.
+// alongside readers and writers, until an eighth or a megabyte is left. It needs no extra
+// space. Stores created before Shrink existed keep their free pages.
 func (db *DB) Shrink(ctx context.Context) error {
 	step := db.opts.shrinkStep()
 	for done := false; !done; {
@@ -41,7 +41,7 @@ func (db *DB) Shrink(ctx context.Context) error {
 	return nil
 }
 
-// sparePages returns how many free pages there are beyond those that may stay.
+// sparePages returns the number of free pages beyond those that may stay.
 func sparePages(c *conn, least int) (int, error) {
 	var counts [3]int
 	for i, name := range []string{"freelist_count", "page_count", "auto_vacuum"} {

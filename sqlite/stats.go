@@ -34,9 +34,9 @@ type Stats struct {
 	Rows    map[string]Count // by family
 }
 
-// Stats counts what is durable. Family gives the name under which a row with that key
-// is counted; nil counts all rows under "". It reads the index pages of the database,
-// not the contents.
+// Stats counts what is durable. family returns the name under which the row with a key is
+// counted; nil counts all rows under "". It reads the index pages of the database, not
+// the contents.
 func (db *DB) Stats(ctx context.Context, family func(key string) string) (Stats, error) {
 	s := Stats{Rows: make(map[string]Count)}
 	err := db.readers.with(ctx, func(c *conn) error {

@@ -64,7 +64,8 @@ func (w *watchers) poll(c *conn) {
 	if err != nil || version == w.version {
 		return // hints may be lost
 	}
-	// The first look cannot know what came after the watchers, so it wakes them too.
+	// The first look cannot tell which commits came after the watchers, so it wakes them
+	// too.
 	w.version = version
 	for one := range w.all {
 		one.hint()

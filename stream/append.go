@@ -15,23 +15,24 @@ import (
 // MaxAppend is the largest content of one append.
 const MaxAppend = 8 << 20
 
-// maxInline is the largest content that is kept in its row; a larger one is a blob.
+// maxInline is the largest content that is stored in its row; larger content is a
+// blob.
 const maxInline = 32 << 10
 
 // MaxProducerNumber is the largest epoch and number of a producer: the largest integer
 // that every JSON reader can represent.
 const MaxProducerNumber = 1<<53 - 1
 
-// Append is a request to add to a stream, to close it, or both at once.
+// Append is a request to add to a stream, to close it, or both.
 type Append struct {
-	// ContentType must be that of the stream where there is Data.
+	// ContentType must be that of the stream if there is Data.
 	ContentType string
 	// Data is one append: bytes or, in a stream of JSON, a message or an array of them.
 	// It may be empty only with Close.
 	Data []byte
 	// Seq, if set, must be greater than the last one of the stream, by its bytes.
 	Seq string
-	// Producer makes a repetition harmless.
+	// Producer, if set, makes a repeated append harmless.
 	Producer *Producer
 	// Close closes the stream after the append.
 	Close bool
@@ -41,27 +42,27 @@ type Append struct {
 type Producer struct {
 	// ID is the name of the writer.
 	ID string
-	// Epoch is greater with each start of the writer, and fences its earlier ones.
+	// Epoch increases with each start of the writer, and fences its earlier epochs.
 	Epoch uint64
 	// Seq numbers the appends of an epoch, from 0.
 	Seq uint64
 }
 
-// Appended says what an append did.
+// Appended is the result of an append.
 type Appended struct {
 	// Tail is the end of the stream.
 	Tail Offset
 	// Closed means that the stream is closed.
 	Closed bool
-	// Duplicate means that the append of this producer was there already.
+	// Duplicate means that this append of the producer was already stored.
 	Duplicate bool
 	// ProducerSeq is the number of the last append of the producer.
 	ProducerSeq uint64
 }
 
-// Append adds to a stream. What it added is durable when it returns. It fails with
-// ErrNotFound, ErrGone, ErrClosed, ErrContentType, ErrSeq, ErrFenced, ErrGap or ErrInvalid,
-// and then nothing was changed.
+// Append adds to a stream. What it added is durable when it returns. If it fails with
+// ErrNotFound, ErrGone, ErrClosed, ErrContentType, ErrSeq, ErrFenced, ErrGap or
+// ErrInvalid, nothing was changed.
 func (s *Store) Append(ctx context.Context, path string, a Append) (Appended, error) {
 	if err := a.check(); err != nil {
 		return Appended{}, fmt.Errorf("append to stream %s: %w", path, err)
@@ -91,7 +92,7 @@ func (s *Store) Append(ctx context.Context, path string, a Append) (Appended, er
 	}
 }
 
-// check finds what is wrong whatever the stream is.
+// check finds errors that do not depend on the stream.
 func (a *Append) check() error {
 	switch {
 	case len(a.Data) == 0 && !a.Close:
@@ -114,7 +115,7 @@ func (a *Append) check() error {
 	return nil
 }
 
-// stored is content that is ready to be named by a row.
+// stored is content that a row can name.
 type stored struct {
 	rec  *stetv1.StreamAppend // nil without content
 	refs []blob.ID
@@ -138,8 +139,8 @@ func (s *Store) store(ctx context.Context, c content) (stored, error) {
 	return stored{rec: rec, refs: []blob.ID{b.ID}}, nil
 }
 
-// apply checks an append against the stream and adds it to a change. bad is what is
-// wrong with its content, which matters only where the append is not a repetition.
+// apply checks an append against the stream and adds it to a change. bad is the error
+// of its content, which matters only if the append is not a repetition.
 func (s *Store) apply(ctx context.Context, c *change, a Append, content stored, bad error) (Appended, error) {
 	tail := offsetOf(c.rec.Tail)
 	if c.rec.Closed {
@@ -184,8 +185,8 @@ func (s *Store) apply(ctx context.Context, c *change, a Append, content stored, 
 	return done, nil
 }
 
-// closedAlready answers an append to a closed stream: only what closed it, and a closing
-// without a producer, may be repeated.
+// closedAlready answers an append to a closed stream: only the append that closed it,
+// and a close without a producer, may be repeated.
 func closedAlready(rec *stetv1.StreamRecord, a Append) (Appended, error) {
 	done := Appended{Tail: offsetOf(rec.Tail), Closed: true}
 	by, p := rec.ClosedBy, a.Producer

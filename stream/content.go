@@ -27,8 +27,8 @@ type content struct {
 	messages uint64 // of JSON
 }
 
-// contentOf returns what is stored of a body: the body itself or, of JSON, its messages
-// separated by commas. An empty array has no content.
+// contentOf returns what is stored for a body: the body itself or, for JSON, its
+// messages separated by commas. An empty array has no content.
 func contentOf(contentType string, body []byte) (content, error) {
 	if !IsJSON(contentType) || len(body) == 0 {
 		return content{data: body}, nil
@@ -62,7 +62,8 @@ func split(array []byte) ([][]byte, error) {
 
 func join(parts [][]byte) []byte { return bytes.Join(parts, []byte{','}) }
 
-// Body returns the contents of appends as one body: in a row or, of JSON, as an array.
+// Body returns the contents of appends as one body: concatenated or, for JSON, as an
+// array.
 func Body(contentType string, appends []Content) []byte {
 	parts := make([][]byte, len(appends))
 	for i, a := range appends {

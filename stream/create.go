@@ -14,14 +14,14 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Config is how a stream is created. Creating it again with the same one is harmless.
+// Config configures a new stream. Creating it again with the same one is harmless.
 type Config struct {
-	// ContentType is that of the appends; DefaultType or, for a fork, that of the
-	// source if it is empty.
+	// ContentType is the content type of the appends. If it is empty, it is DefaultType
+	// or, for a fork, that of the source.
 	ContentType string
-	// Expiry is when the stream expires. A fork without one has that of its source.
+	// Expiry is when the stream expires. A fork without one uses that of its source.
 	Expiry Expiry
-	// Closed means that the stream takes no appends: its initial content is all.
+	// Closed means that the stream accepts no appends: it has only its initial content.
 	Closed bool
 	// Fork, if set, makes the stream a fork.
 	Fork *Fork
@@ -33,19 +33,19 @@ type Fork struct {
 	Source string
 	// At is the place of the source at which the fork begins; its end if it is nil.
 	At *Offset
-	// Sub is how many messages (of JSON) or bytes of the append after that place the fork has,
-	// too.
+	// Sub is how many messages (of JSON) or bytes of the append after that place the
+	// fork also has.
 	Sub uint64
 }
 
-// maxDepth is how many forks may be made of each other.
+// maxDepth is how deep forks of forks may go.
 const maxDepth = 256
 
-// Create creates a stream with some initial content. created is false if it was there
-// with the same configuration, whatever its content. It fails with ErrExists if there is
-// another one, with ErrGone if the path or the source of a fork is kept only for forks,
-// with ErrNotFound if there is no such source, and with ErrContentType if its type is
-// another one.
+// Create creates a stream with some initial content. created is false if it already
+// existed with the same configuration, whatever its content. It fails with ErrExists
+// if the configuration differs, with ErrGone if the path or the source of a fork is
+// kept only for forks, with ErrNotFound if there is no such source, and with
+// ErrContentType if the source has another type.
 func (s *Store) Create(ctx context.Context, path string, c Config, data []byte) (info Info, created bool, err error) {
 	if err := CheckPath(path); err != nil {
 		return Info{}, false, err
@@ -153,7 +153,7 @@ func (c *Config) matches(rec *stetv1.StreamRecord) bool {
 	return c.Expiry.equal(Expiry{TTL: rec.TtlSeconds, At: rec.ExpiresAt})
 }
 
-// fork makes a new stream one of a source, and returns what changes at the source.
+// fork makes a new stream a fork of a source, and returns the changes of the source.
 func (s *Store) fork(ctx context.Context, n *change, f Fork) (*kv.Batch, error) {
 	src, err := s.load(ctx, f.Source)
 	if err != nil {

@@ -15,9 +15,10 @@ import (
 )
 
 // Delete removes a stream with its appends. The next collection removes its blobs. A
-// stream with forks stays for them, and nothing else can use it or its path; it goes with
-// the last of its forks. A new stream under the same path has another id, and places of the
-// old one are not valid in it unless they happen to be the same.
+// stream with forks stays for them, and nothing else can use it or its path; it is
+// removed with the last of its forks. A new stream under the same path has another
+// id, and offsets of the old one are not valid in it unless they happen to be the
+// same.
 func (s *Store) Delete(ctx context.Context, path string) error {
 	return s.remove(ctx, path, func(l loaded) error {
 		switch {
@@ -62,8 +63,8 @@ func (s *Store) remove(ctx context.Context, path string, ready func(loaded) erro
 	})
 }
 
-// removal returns the commit that removes a stream, and every source that was only kept
-// for it.
+// removal returns the commit that removes a stream and every source that was kept
+// only for it.
 func (s *Store) removal(ctx context.Context, now loaded) (*kv.Batch, error) {
 	b := &kv.Batch{Expect: []kv.Expect{now.expect()}}
 	if now.access != nil {

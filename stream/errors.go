@@ -12,18 +12,17 @@ var (
 	// ErrNotFound says that there is no such stream, or that it has expired.
 	ErrNotFound = fault.Named(fault.NotFound, "stream-not-found", "stream not found")
 	// ErrGone says that the stream was deleted or has expired, and is kept only for its
-	// forks. Its path cannot be used again before they are deleted.
+	// forks. Its path cannot be reused before they are deleted.
 	ErrGone = fault.Named(fault.NotFound, "stream-gone", "stream was deleted and is kept for its forks")
-	// ErrExists says that there is a stream under the path, and it was created
-	// differently.
+	// ErrExists says that a stream with another configuration exists under the path.
 	ErrExists = fault.Named(fault.Exists, "stream-exists", "stream exists with another configuration")
-	// ErrInvalid says that an argument is not what it must be. Nothing was changed.
+	// ErrInvalid says that an argument is invalid. Nothing was changed.
 	ErrInvalid = fault.Named(fault.Invalid, "invalid-stream", "invalid")
-	// ErrInvalidOffset says that a text is no offset, or a place that the stream does
-	// not have. It wraps ErrInvalid.
+	// ErrInvalidOffset says that a text is not an offset, or not a place in the stream.
+	// It wraps ErrInvalid.
 	ErrInvalidOffset = fault.Under(ErrInvalid, "invalid-stream-offset", "invalid offset")
-	// ErrClosed says that the stream is closed and takes no more appends. The error is a
-	// *ClosedError.
+	// ErrClosed says that the stream is closed and accepts no more appends. The error is
+	// a *ClosedError.
 	ErrClosed = fault.Named(fault.Conflict, "stream-closed", "stream is closed")
 	// ErrContentType says that the content type of an append or fork is not that of the
 	// stream.
@@ -38,7 +37,7 @@ var (
 	ErrGap = fault.Named(fault.Conflict, "producer-gap", "appends of the producer are missing")
 	// ErrTooLarge says that an append is larger than MaxAppend.
 	ErrTooLarge = fault.Named(fault.Exhausted, "append-too-large", "append too large")
-	// ErrDataLoss says that an append that was acknowledged cannot be read any more.
+	// ErrDataLoss says that an acknowledged append can no longer be read.
 	ErrDataLoss = fault.Named(fault.Damaged, "stream-data-loss", "data loss")
 	// ErrNewerFormat says that a row was written by a newer release.
 	ErrNewerFormat = kv.ErrNewerFormat
@@ -52,12 +51,12 @@ func (e *ClosedError) Error() string { return fmt.Sprintf("%v at %s", ErrClosed,
 // Unwrap returns ErrClosed.
 func (e *ClosedError) Unwrap() error { return ErrClosed }
 
-// ProducerError says what the stream knows about a producer. It wraps ErrFenced or
+// ProducerError has the state of a producer in the stream. It wraps ErrFenced or
 // ErrGap.
 type ProducerError struct {
 	// Epoch is the current epoch of the producer.
 	Epoch uint64
-	// Expected is the number of its next append, Received the one that came.
+	// Expected is the number of its next append; Received is the one that came.
 	Expected, Received uint64
 	reason             error
 }

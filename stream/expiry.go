@@ -13,10 +13,10 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Expiry says when a stream expires. The zero value means never; at most one of both is
+// Expiry says when a stream expires. The zero value means never; at most one field is
 // set.
 type Expiry struct {
-	// TTL is after how many seconds without a read or write.
+	// TTL is the number of seconds without a read or write after which it expires.
 	TTL *uint64
 	// At is a time, in the form of RFC 3339.
 	At string
@@ -48,7 +48,7 @@ func (e Expiry) check() (atMS int64, err error) {
 	return at.UnixMilli(), nil
 }
 
-// withAccess adds the last read of a stream that expires without reads.
+// withAccess adds the time of the last read, for a stream that expires without reads.
 func (s *Store) withAccess(ctx context.Context, l loaded) (loaded, error) {
 	if l.rec.TtlSeconds == nil {
 		return l, nil
@@ -71,7 +71,7 @@ func (s *Store) withAccess(ctx context.Context, l loaded) (loaded, error) {
 	return l, nil
 }
 
-// expired reports whether the time of a stream is over.
+// expired reports whether a stream has expired.
 func (s *Store) expired(l loaded) bool {
 	now := s.nowMS()
 	if l.rec.ExpiresAt != "" && now >= l.rec.ExpiresMs {
@@ -84,12 +84,12 @@ func ttlMS(rec *stetv1.StreamRecord) int64 {
 	return int64(min(rec.GetTtlSeconds(), math.MaxInt64/uint64(time.Second))) * 1000
 }
 
-// accessShare is the part of its time by which the last read of a stream may be known
-// too early: reads that follow each other closely are written once.
+// accessShare is the fraction of a stream's TTL by which the stored time of the last
+// read may be too early: reads in close succession are written once.
 const accessShare = 64
 
-// touch puts off the expiry of a stream that is read. If the stream changes meanwhile,
-// that change was a write, which does the same.
+// touch postpones the expiry of a stream that is read. If the stream changes
+// meanwhile, that was a write, which does the same.
 func (s *Store) touch(ctx context.Context, l loaded) error {
 	if l.access == nil || s.nowMS()-l.accessed <= ttlMS(l.rec)/accessShare {
 		return nil
@@ -105,8 +105,8 @@ func (s *Store) touch(ctx context.Context, l loaded) error {
 	return nil
 }
 
-// Expire removes the streams that have expired, and returns how many. A stream that has
-// expired cannot be used; this frees what it takes. One with forks stays.
+// Expire removes the streams that have expired, and returns how many. An expired
+// stream cannot be used anyway; this frees its space. One with forks stays.
 func (s *Store) Expire(ctx context.Context) (int, error) {
 	removed := 0
 	for row, err := range kv.Each(ctx, s.rows, keyspace.Streams(), false) {

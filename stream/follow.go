@@ -12,8 +12,8 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Follower reads a stream as it grows. Followers that wait for more share its end: what is
-// appended is read once for all of them.
+// Follower reads a stream as it grows. Followers that wait for more share its end:
+// each append is read once for all of them.
 type Follower struct {
 	s    *Store
 	path string
@@ -24,13 +24,13 @@ type Follower struct {
 	tail *follows        // nil before it had to wait
 }
 
-// Follow returns a follower that continues after a place, until ctx is done. One goroutine
-// may use it.
+// Follow returns a follower that continues after a place, until ctx is done. It is
+// for use by one goroutine.
 func (s *Store) Follow(ctx context.Context, path string, after Offset, opts *ReadOptions) *Follower {
 	return &Follower{s: s, path: path, at: after, opts: opts, ctx: ctx}
 }
 
-// Read returns some of what follows the last batch, or nothing at the end.
+// Read returns some of the appends after the last batch, or none at the end.
 func (f *Follower) Read(ctx context.Context) (Batch, error) {
 	b, err := f.s.Read(ctx, f.path, f.at, f.opts)
 	if err != nil {
@@ -43,7 +43,8 @@ func (f *Follower) Read(ctx context.Context) (Batch, error) {
 	return b, nil
 }
 
-// Next is Read that waits at the end until there is more, or the stream is closed.
+// Next is like Read, but at the end it waits until there is more or the stream is
+// closed.
 func (f *Follower) Next(ctx context.Context) (Batch, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -100,8 +101,9 @@ func (f *Follower) take(view tailView) Batch {
 	return b
 }
 
-// Encoded returns the appends in an encoding with a name. The encoding of what followers
-// share is made once for all of them; the result must not be changed.
+// Encoded returns the appends in the encoding with a name, which encode makes.
+// Appends that followers share are encoded once for all of them; the result must not
+// be changed.
 func (b *Batch) Encoded(name string, encode func() []byte) []byte {
 	if b.only == nil {
 		return encode()
@@ -109,7 +111,7 @@ func (b *Batch) Encoded(name string, encode func() []byte) []byte {
 	return b.only.encoding(name, encode)
 }
 
-// place is a place of one stream, and not of one that is created under its path later.
+// place is a place in one particular stream, not in one created under its path later.
 type place struct {
 	id string
 	at Offset
@@ -146,7 +148,7 @@ type (
 	tailPart = lane.Part[place, *sharedAppend, *stetv1.StreamRecord]
 )
 
-// errOther makes a tail start again, since its path names another stream now.
+// errOther makes a tail start over, since its path now names another stream.
 var errOther = fault.New(fault.Stale, "the path names another stream")
 
 // follow joins the shared end of a stream.
@@ -170,8 +172,8 @@ func (s *Store) follow(path string, info Info) *follows {
 	})
 }
 
-// readTail reads what follows a place, for all followers. It puts off the expiry of the
-// stream, as their own reads would.
+// readTail reads what follows a place, for all followers. It postpones the expiry of
+// the stream, as their own reads would.
 func (s *Store) readTail(ctx context.Context, path string, after place, rec *stetv1.StreamRecord) (tailPart, error) {
 	now, err := s.load(ctx, path)
 	if err != nil {

@@ -7,14 +7,14 @@ import (
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 )
 
-// Offset is a place in a stream, between two appends. The zero value is its beginning.
-// Its text is two numbers of sixteen digits and an underscore between them; the texts of
-// one stream sort like its places.
+// Offset is a place in a stream, between two appends. The zero value is its
+// beginning. Its text is two numbers of sixteen digits with an underscore between
+// them; the texts of one stream sort like its places.
 type Offset struct {
 	// Seq is the number of appends before the place.
 	Seq uint64
-	// Bytes is the number of bytes before it, as they are stored. It tells a place of
-	// this stream from one of an earlier stream under the same path.
+	// Bytes is the number of bytes before it, as they are stored. It distinguishes a
+	// place in this stream from one in an earlier stream under the same path.
 	Bytes uint64
 }
 

@@ -16,14 +16,14 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Limits of one commit: a stream that many write to is not written in one piece.
+// Limits of one commit: the queue of a busy stream is not written in one piece.
 const (
 	maxShared      = 256
 	maxSharedBytes = 1 << 20
 )
 
-// queue holds the changes of a stream that wait for their turn. The writer whose turn it
-// is commits those that wait behind it, too.
+// queue holds the changes of a stream that wait for their turn. The writer whose turn
+// it is also commits those that wait behind it.
 type queue struct {
 	mu      sync.Mutex // guards waiting
 	waiting []*write
@@ -38,7 +38,7 @@ type write struct {
 }
 
 // change is a commit in preparation. A write checks everything before it changes
-// anything, because a write that fails must leave nothing behind.
+// anything, because a failed write must leave nothing behind.
 type change struct {
 	rec       *stetv1.StreamRecord
 	appends   []kv.Set
@@ -98,7 +98,7 @@ func (q *queue) drop(w *write) bool {
 	return false
 }
 
-// take returns the next writes of one commit, in the order in which they came. The
+// take returns the next writes for one commit, in the order in which they came. The
 // caller's is one of them.
 func (q *queue) take(own *write) []*write {
 	q.mu.Lock()
@@ -125,7 +125,7 @@ func (s *Store) commit(ctx context.Context, path string, writes []*write) {
 	}
 }
 
-// tryCommit returns an error that is that of all writes.
+// tryCommit returns an error that applies to all writes.
 func (s *Store) tryCommit(ctx context.Context, path string, writes []*write) error {
 	now, err := s.load(ctx, path)
 	if err != nil {
@@ -171,8 +171,8 @@ func (c *change) batch(expect kv.Expect) (*kv.Batch, error) {
 	return b, nil
 }
 
-// producer reads the state of a producer. Every change of it changes the record too, so
-// that the commit would notice another one.
+// producer reads the state of a producer. Every change of it changes the record, too,
+// so the commit detects a concurrent one.
 func (s *Store) producer(ctx context.Context, c *change, id string) (*stetv1.StreamProducer, error) {
 	if p, ok := c.producers[id]; ok {
 		return p, nil

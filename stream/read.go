@@ -26,13 +26,13 @@ const defaultBatch = 1 << 20
 type Batch struct {
 	// Info is the stream as it was when the batch was read.
 	Info Info
-	// Appends are in order; Body makes one body of them.
+	// Appends are in order; Body joins them.
 	Appends []Content
-	// Next is the place after them, to read on from.
+	// Next is the place after them, from which to continue.
 	Next Offset
 	// UpToDate means that there was nothing after Next.
 	UpToDate bool
-	// Closed means that there never will be.
+	// Closed means that there will never be anything after Next.
 	Closed bool
 
 	only *sharedAppend // where the batch is one append that followers share
@@ -46,9 +46,9 @@ type Content struct {
 	Data []byte
 }
 
-// Read returns some of what follows a place, or nothing at the end. It fails with
-// ErrNotFound or ErrGone, and with ErrInvalidOffset if the stream does not have the place.
-// A read puts off the expiry of a stream that expires without reads.
+// Read returns some of the appends after a place, or none at the end. It fails with
+// ErrNotFound or ErrGone, and with ErrInvalidOffset if the stream does not have the
+// place. A read postpones the expiry of a stream that expires without reads.
 func (s *Store) Read(ctx context.Context, path string, after Offset, opts *ReadOptions) (Batch, error) {
 	for range 3 {
 		now, err := s.load(ctx, path)
@@ -67,7 +67,7 @@ func (s *Store) Read(ctx context.Context, path string, after Offset, opts *ReadO
 	return Batch{}, fmt.Errorf("read stream %s after %s: %w", path, after, ErrDataLoss)
 }
 
-// errMissing means that a row is not there.
+// errMissing means that a row is missing.
 var errMissing = fault.New(fault.Damaged, "an append is missing")
 
 func (s *Store) batch(ctx context.Context, rec *stetv1.StreamRecord, after Offset, opts *ReadOptions) (Batch, error) {
@@ -103,8 +103,8 @@ func (s *Store) batch(ctx context.Context, rec *stetv1.StreamRecord, after Offse
 	return b, nil
 }
 
-// checkEnd refuses a place behind the end of a stream, and one at its end that is not
-// the end.
+// checkEnd rejects a place after the end of a stream, and one with the number of the
+// end that differs from it.
 func checkEnd(rec *stetv1.StreamRecord, at Offset) error {
 	tail := offsetOf(rec.Tail)
 	if at.Seq > tail.Seq || at.Seq == tail.Seq && at != tail || at.Seq == 0 && at.Bytes != 0 {
@@ -113,8 +113,8 @@ func checkEnd(rec *stetv1.StreamRecord, at Offset) error {
 	return nil
 }
 
-// after returns the append after a place, nil at the end, and refuses what is not a
-// place of the stream.
+// after returns the append after a place, nil at the end, and an error for a place
+// that is not in the stream.
 func (s *Store) after(ctx context.Context, rec *stetv1.StreamRecord, at Offset) (next *stetv1.StreamAppend, err error) {
 	if err := checkEnd(rec, at); err != nil {
 		return nil, err
@@ -135,8 +135,8 @@ func (s *Store) after(ctx context.Context, rec *stetv1.StreamRecord, at Offset) 
 // pageRows is how many appends are read at once.
 const pageRows = 128
 
-// each calls fn with the appends after a number, up to the end of the record, until it
-// returns false. It fails with errMissing where one is not there.
+// each calls fn with the appends after a number, up to the end of the record, until
+// it returns false. It fails with errMissing if one is missing.
 func (s *Store) each(ctx context.Context, rec *stetv1.StreamRecord, after uint64, fn func(*stetv1.StreamAppend) (bool, error)) error {
 	parts := inherited(rec, rec.Tail.GetSeq())
 	for next := after + 1; next <= rec.Tail.GetSeq(); {

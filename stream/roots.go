@@ -13,8 +13,8 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// pollOf is how long a follower of a stream waits without a hint: not so long that the
-// stream expires while it is followed.
+// pollOf is how long a follower of a stream waits without a hint: short enough that
+// the stream does not expire while it is followed.
 func (s *Store) pollOf(info Info) time.Duration {
 	if ttl := info.Expiry.TTL; ttl != nil && *ttl < 60 {
 		return min(s.opts.Poll, time.Duration(*ttl)*time.Second/4+time.Millisecond)
@@ -22,9 +22,9 @@ func (s *Store) pollOf(info Info) time.Duration {
 	return s.opts.Poll
 }
 
-// List yields the streams in the order of their paths, those that are kept for their
-// forks and those that have expired too. For an unreadable row it yields an error and
-// goes on.
+// List yields the streams in the order of their paths, including those that are kept
+// for their forks and those that have expired. For an unreadable row it yields an
+// error and continues.
 func (s *Store) List(ctx context.Context) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		for row, err := range kv.Each(ctx, s.rows, keyspace.Streams(), false) {
@@ -46,7 +46,7 @@ func (s *Store) List(ctx context.Context) iter.Seq2[Info, error] {
 }
 
 // Roots yields the blobs that streams keep, for a collector: the contents of large
-// appends. For an unreadable row it yields an error and goes on.
+// appends. For an unreadable row it yields an error and continues.
 func (s *Store) Roots(ctx context.Context) iter.Seq2[graph.Root, error] {
 	return func(yield func(graph.Root, error) bool) {
 		for row, err := range kv.Each(ctx, s.rows, keyspace.AllStreamAppends(), false) {

@@ -93,8 +93,9 @@ func end(rec *stetv1.StreamAppend) Offset {
 	return Offset{Seq: rec.Seq, Bytes: rec.Start + size(rec)}
 }
 
-// Needs returns the keys of rows that must be there because of a row, for a check: they
-// come and go in the same commits. It knows no rows of other packages.
+// Needs returns the keys of the rows that must exist because of a row, for a check:
+// they are written and removed in the same commits. It returns none for rows of other
+// packages.
 func Needs(row kv.Row) ([]string, error) {
 	switch {
 	case keyspace.Streams().Contains(row.Key):
@@ -123,8 +124,8 @@ func Needs(row kv.Row) ([]string, error) {
 	return nil, nil
 }
 
-// CheckRow returns the error that a reader of this package would return for a row, and
-// accepts rows of other packages.
+// CheckRow returns the error that a reader of this package would return for a row,
+// and nil for rows of other packages.
 func CheckRow(row kv.Row) error {
 	var err error
 	switch {

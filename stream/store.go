@@ -71,7 +71,7 @@ func CheckPath(path string) error {
 // Info describes a stream.
 type Info struct {
 	Path string
-	// ID names this stream, and not one that is created under its path later.
+	// ID names this stream, not one that is created under its path later.
 	ID          string
 	ContentType string
 	Created     time.Time
@@ -79,7 +79,8 @@ type Info struct {
 	// Tail is the place after the last append.
 	Tail   Offset
 	Closed bool
-	// Source is the path that this stream is a fork of; empty if it is none.
+	// Source is the path of the stream that this is a fork of; empty if it is not a
+	// fork.
 	Source string
 	// Forks is the number of its own forks.
 	Forks uint64
@@ -95,7 +96,7 @@ func infoOf(rec *stetv1.StreamRecord) Info {
 	}
 }
 
-// Info returns what is known about a stream. It is not a read: it does not put off
+// Info returns what is known about a stream. It is not a read: it does not postpone
 // the expiry.
 func (s *Store) Info(ctx context.Context, path string) (Info, error) {
 	now, err := s.load(ctx, path)
@@ -127,7 +128,7 @@ func (s *Store) load(ctx context.Context, path string) (loaded, error) {
 	return now, nil
 }
 
-// find reads the record of a stream, whatever its state.
+// find reads the record of a stream in any state.
 func (s *Store) find(ctx context.Context, path string) (loaded, error) {
 	if err := CheckPath(path); err != nil {
 		return loaded{}, err

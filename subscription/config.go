@@ -29,7 +29,7 @@ const (
 // maxStreams is how many streams a subscription may have.
 const maxStreams = 10_000
 
-// Config is how a subscription is created. Creating it again with the same one is
+// Config configures a new subscription. Creating it again with the same one is
 // harmless.
 type Config struct {
 	// Kind is Webhook or PullWake.
@@ -45,15 +45,15 @@ type Config struct {
 	// Lease is how long a wake may last without an answer; DefaultLease if it is 0.
 	Lease       time.Duration
 	Description string
-	// Origin is the address of the server, and Owner who makes the subscription. They
-	// are not part of the configuration.
+	// Origin is the address of the server, and Owner names the creator of the
+	// subscription. They are not compared when it is created again.
 	Origin, Owner string
 }
 
 // Path returns the path of a stream as it is stored: without slashes around it.
 func Path(path string) string { return strings.Trim(path, "/") }
 
-// check completes a configuration and finds what is wrong with it.
+// check fills in defaults and validates a configuration.
 func (c *Config) check() error {
 	c.Pattern, c.WakeStream = Path(c.Pattern), Path(c.WakeStream)
 	paths := make([]string, 0, len(c.Streams))
@@ -88,7 +88,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// sum names the configuration.
+// sum returns a hash of the configuration.
 func (c *Config) sum() []byte {
 	same := *c
 	same.Origin, same.Owner = "", ""
@@ -104,13 +104,13 @@ func checkID(id string) error {
 	return nil
 }
 
-// Match reports whether a path fits a pattern.
+// Match reports whether a path matches a pattern.
 func Match(pattern, path string) bool {
 	return match(strings.Split(Path(pattern), "/"), strings.Split(Path(path), "/"))
 }
 
-// match goes through the parts. An any ** is tried at each place, and only the latest one
-// can be worth trying again, so that no pattern takes long.
+// match goes through the parts. A ** is tried at each place, and only the latest one
+// can be worth trying again, so no pattern takes long.
 func match(pattern, path []string) bool {
 	star, mark, p, i := -1, 0, 0, 0
 	for i < len(path) {

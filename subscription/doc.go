@@ -1,10 +1,11 @@
 // Package subscription keeps durable cursors over streams, and wakes workers when streams
 // have more than their cursors say.
 //
-// A subscription names streams, or a pattern of their paths. When one of them grows, the
-// subscription gets a wake with a new generation, unless one is under way. A worker that
-// answers for the current wake moves the cursors; one that answers too late is fenced. A
-// wake without an answer ends with its lease, and there is another one.
+// A subscription names streams, or a pattern of their paths. When one of them grows,
+// the subscription gets a wake with a new generation, unless one is under way. A
+// worker that answers for the current wake moves the cursors; one that answers too
+// late is fenced. A wake without an answer ends with its lease, and another one
+// begins.
 //
 //	subs := subscription.New(streams, rows, nil)
 //	sub, _, err := subs.Put(ctx, "indexer", subscription.Config{Kind: subscription.PullWake, Pattern: "answers/*", WakeStream: "wakes"})

@@ -10,11 +10,11 @@ import (
 var (
 	// ErrNotFound says that there is no such subscription.
 	ErrNotFound = fault.Named(fault.NotFound, "subscription-not-found", "subscription not found")
-	// ErrExists says that there is one of the id with another configuration.
+	// ErrExists says that a subscription with the id exists with another configuration.
 	ErrExists = fault.Named(fault.Exists, "subscription-exists", "subscription exists with another configuration")
-	// ErrInvalid says that an argument is not what it must be. Nothing was changed.
+	// ErrInvalid says that an argument is invalid. Nothing was changed.
 	ErrInvalid = fault.Named(fault.Invalid, "invalid-subscription", "invalid")
-	// ErrFenced says that the wake is not the current one any more.
+	// ErrFenced says that the wake is no longer the current one.
 	ErrFenced = fault.Named(fault.Stale, "wake-fenced", "the wake is over")
 	// ErrClaimed says that another worker has the wake. The error is a *ClaimedError.
 	ErrClaimed = fault.Named(fault.Conflict, "wake-claimed", "another worker has claimed the wake")

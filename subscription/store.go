@@ -48,7 +48,7 @@ func New(streams *stream.Store, rows kv.Store, opts *Options) *Store {
 	return s
 }
 
-// before is the cursor of a stream of which nothing was processed.
+// before is the cursor of a stream before anything was processed.
 const before = "-1"
 
 // Subscription describes a subscription.
@@ -62,25 +62,25 @@ type Subscription struct {
 	// Generation and Wake are the wake under way; Wake is empty if there is none.
 	Generation uint64
 	Wake       string
-	// Due is when something must be done for it without a request: its lease ends, or a
-	// delivery is tried again. Zero for never.
+	// Due is when the subscription needs work without a request: its lease ends, or a
+	// delivery is retried. Zero means never.
 	Due time.Time
 }
 
 // Link is a stream of a subscription.
 type Link struct {
 	Path string
-	// Explicit means that the stream was named, and not only found by the pattern.
+	// Explicit means that the stream was named, not just found by the pattern.
 	Explicit bool
 	// Acked is the offset up to which the stream was processed, or "-1".
 	Acked string
-	// Tail is its end, and Pending says that it is behind Acked.
+	// Tail is the end of the stream; Pending means that it is after Acked.
 	Tail    string
 	Pending bool
 }
 
-// Put creates a subscription, or returns the one that is there with the same
-// configuration. The streams that it finds are linked at their ends.
+// Put creates a subscription, or returns an existing one with the same configuration.
+// The streams that it finds are linked at their ends.
 func (s *Store) Put(ctx context.Context, id string, c Config) (sub Subscription, created bool, err error) {
 	if err := errors.Join(checkID(id), c.check()); err != nil {
 		return Subscription{}, false, err
@@ -142,8 +142,7 @@ func (s *Store) Get(ctx context.Context, id string) (Subscription, error) {
 	return s.describe(ctx, rec)
 }
 
-// DueAt returns when something must be done for a subscription without a request; zero for
-// never.
+// DueAt returns when a subscription needs work without a request; zero means never.
 func (s *Store) DueAt(ctx context.Context, id string) (time.Time, error) {
 	rec, _, err := s.load(ctx, id)
 	if err != nil {
@@ -173,7 +172,7 @@ func (s *Store) List(ctx context.Context) iter.Seq2[Subscription, error] {
 	}
 }
 
-// Delete removes a subscription; one that is not there is no error.
+// Delete removes a subscription; it is not an error if there is none.
 func (s *Store) Delete(ctx context.Context, id string) error {
 	if err := checkID(id); err != nil {
 		return err
@@ -200,7 +199,7 @@ func (s *Store) Add(ctx context.Context, id string, paths ...string) error {
 	})
 }
 
-// Remove takes back the name of a stream. It stays linked if the pattern finds it.
+// Remove removes a named stream. It stays linked if the pattern finds it.
 func (s *Store) Remove(ctx context.Context, id, path string) error {
 	path = Path(path)
 	return s.update(ctx, id, func(rec *stetv1.SubscriptionRecord) error {
@@ -215,7 +214,7 @@ func (s *Store) Remove(ctx context.Context, id, path string) error {
 	})
 }
 
-// tail returns the end of a stream; one that is not there is empty.
+// tail returns the end of a stream; one that does not exist is empty.
 func (s *Store) tail(ctx context.Context, path string) (string, error) {
 	info, err := s.streams.Info(ctx, path)
 	if errors.Is(err, stream.ErrNotFound) || errors.Is(err, stream.ErrGone) {
@@ -234,7 +233,7 @@ func (s *Store) link(ctx context.Context, rec *stetv1.SubscriptionRecord, path s
 	return nil
 }
 
-// linkAt adds a stream, or says of a linked one that it is linked this way too.
+// linkAt adds a stream, or records that a linked one is linked this way, too.
 func linkAt(rec *stetv1.SubscriptionRecord, path string, explicit bool, acked string) {
 	i, ok := position(rec, path)
 	if !ok {
@@ -314,8 +313,8 @@ func decode(row kv.Row) (*stetv1.SubscriptionRecord, error) {
 	return rec, nil
 }
 
-// CheckRow returns the error that a reader of this package would return for a row, and
-// accepts rows of other packages.
+// CheckRow returns the error that a reader of this package would return for a row,
+// and nil for rows of other packages.
 func CheckRow(row kv.Row) error {
 	if !keyspace.Subscriptions().Contains(row.Key) {
 		return nil

@@ -17,11 +17,12 @@ type Wake struct {
 	Subscription
 }
 
-// Answer is what a worker says about a wake.
+// Answer is a worker's answer to a wake.
 type Answer struct {
 	// Wake is the id of the wake.
 	Wake string
-	// Generation is that of the request; it must be the one that the worker was given.
+	// Generation is the generation of the wake; it must be the one that the worker was
+	// given.
 	Generation uint64
 	// Acks move cursors.
 	Acks []Ack
@@ -29,11 +30,11 @@ type Answer struct {
 	Done bool
 }
 
-// Ack says up to where a stream was processed.
+// Ack reports the offset up to which a stream was processed.
 type Ack struct{ Path, Offset string }
 
-// Grown wakes the subscriptions of a stream that has grown, and returns those whose wakes
-// the caller delivers: those of webhooks. Wakes of other subscriptions are in their
+// Grown wakes the subscriptions of a stream that has grown, and returns the wakes of
+// webhooks, which the caller delivers. Wakes of other subscriptions are in their
 // streams when it returns.
 func (s *Store) Grown(ctx context.Context, path string) ([]Wake, error) {
 	var wakes []Wake
@@ -63,9 +64,9 @@ func (s *Store) Grown(ctx context.Context, path string) ([]Wake, error) {
 	return wakes, nil
 }
 
-// Due does what is due for a subscription without a request: it ends a wake whose lease is
-// over, begins the next one, and returns a wake of a webhook that must be delivered, again
-// or for the first time.
+// Due does the work of a subscription that needs no request: it ends a wake whose
+// lease is over, begins the next one, and returns a wake of a webhook that must be
+// delivered, again or for the first time.
 func (s *Store) Due(ctx context.Context, id string) ([]Wake, error) {
 	again := false
 	woken, err := s.wake(ctx, id, func(rec *stetv1.SubscriptionRecord) (string, bool) {
@@ -90,8 +91,8 @@ func (s *Store) Due(ctx context.Context, id string) ([]Wake, error) {
 	return []Wake{{sub}}, nil
 }
 
-// wake changes a subscription and, if ready says so and there is something to process,
-// begins a wake because of a stream.
+// wake changes a subscription and, if ready allows it and there is something to
+// process, begins a wake because of a stream.
 func (s *Store) wake(ctx context.Context, id string, ready func(*stetv1.SubscriptionRecord) (because string, ok bool)) ([]Wake, error) {
 	var begun *stetv1.SubscriptionRecord
 	err := s.update(ctx, id, func(rec *stetv1.SubscriptionRecord) error {
@@ -140,13 +141,13 @@ func (s *Store) begin(ctx context.Context, rec *stetv1.SubscriptionRecord, becau
 		rec.LeaseUntilMs = s.now().UnixMilli() + rec.LeaseMs
 		return true, nil
 	}
-	// The event comes before the record: an event too many does no harm, since a claim
+	// The event comes before the record: an extra event does no harm, since a claim
 	// looks at the record. A wake without its event would wait forever.
 	return true, s.event(ctx, rec, because)
 }
 
-// event writes a wake into its stream. Without that stream nobody is woken; workers can
-// still claim.
+// event writes a wake into its stream. Without that stream no worker is woken;
+// workers can still claim.
 func (s *Store) event(ctx context.Context, rec *stetv1.SubscriptionRecord, because string) error {
 	data, err := json.Marshal(map[string]any{
 		"type": "wake", "subscription_id": rec.Id, "stream": because, "generation": rec.Generation, "ts": s.now().UnixMilli(),
@@ -207,9 +208,9 @@ func (s *Store) Claim(ctx context.Context, id, worker string) (Wake, error) {
 	return Wake{sub}, err
 }
 
-// Answer takes what a worker says about the wake of a generation, which its token names.
-// more means that there is another wake already; the caller delivers those that are
-// returned.
+// Answer handles a worker's answer to the wake of a generation, which its token
+// names. more means that there is already another wake; the caller delivers the
+// returned ones.
 func (s *Store) Answer(ctx context.Context, id string, generation uint64, a Answer) (more bool, wakes []Wake, err error) {
 	err = s.update(ctx, id, func(rec *stetv1.SubscriptionRecord) error {
 		if rec.Wake == "" || rec.Wake != a.Wake || rec.Generation != generation || rec.Generation != a.Generation {
@@ -241,7 +242,8 @@ func (s *Store) Answer(ctx context.Context, id string, generation uint64, a Answ
 	return err == nil && rec.Generation > generation, wakes, err
 }
 
-// Finished takes the answer of a webhook that processed everything it was woken for.
+// Finished handles the answer of a webhook that processed everything it was woken
+// for.
 func (s *Store) Finished(ctx context.Context, w Wake) ([]Wake, error) {
 	a := Answer{Wake: w.Wake, Generation: w.Generation, Done: true}
 	rec, _, err := s.load(ctx, w.ID)
@@ -260,8 +262,8 @@ func (s *Store) Finished(ctx context.Context, w Wake) ([]Wake, error) {
 // maxRetry is the longest wait before a delivery is tried again.
 const maxRetry = time.Minute
 
-// Failed notes that a wake could not be delivered. jitter, between 0 and 1, spreads the
-// next attempt.
+// Failed records that a wake could not be delivered. jitter, between 0 and 1, spreads
+// the next attempt.
 func (s *Store) Failed(ctx context.Context, w Wake, jitter float64) error {
 	return s.update(ctx, w.ID, func(rec *stetv1.SubscriptionRecord) error {
 		if rec.Wake != w.Wake {

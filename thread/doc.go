@@ -16,11 +16,12 @@
 //	})
 //	frame, err := store.Get(ctx, thread.Key{Thread: "t1"}) // the latest
 //
-// Put takes the values that changed. The others are those of the parent. Every value but
-// a short one is a blob that is stored as the difference from another one, so that a
-// thread of 1,000 frames takes little more than what changed (BenchmarkThousandFrames
-// measures it). A frame names all its values, so any other frame can be removed.
+// Put takes the values that changed; the others are taken from the parent. Every
+// value but a short one is a blob that is stored as the difference from another one,
+// so a thread of 1,000 frames takes little more space than the changes
+// (BenchmarkThousandFrames measures it). A frame names all its values, so any other
+// frame can be removed.
 //
-// A frame and its values are stored in one commit: all of it, or nothing. The meaning
-// of contents is left to frameworks, access control to the server.
+// A frame and its values are stored in one commit, all or nothing. The meaning of
+// contents is left to frameworks, access control to the server.
 package thread

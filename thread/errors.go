@@ -10,9 +10,9 @@ import (
 var (
 	// ErrNotFound says that there is no such frame or thread.
 	ErrNotFound = fault.Named(fault.NotFound, "frame-not-found", "frame not found")
-	// ErrInvalid says that an argument is not what it must be. Nothing was changed.
+	// ErrInvalid says that an argument is invalid. Nothing was changed.
 	ErrInvalid = fault.Named(fault.Invalid, "invalid-frame", "invalid frame")
-	// ErrDataLoss says that a stored value cannot be read any more.
+	// ErrDataLoss says that a stored value can no longer be read.
 	ErrDataLoss = fault.Named(fault.Damaged, "frame-data-loss", "a value of the frame is lost")
 )
 

@@ -17,7 +17,7 @@ type Key struct{ Thread, Namespace, ID string }
 // String separates the parts with colons.
 func (k Key) String() string { return k.Thread + ":" + k.Namespace + ":" + k.ID }
 
-// check rejects what cannot be the key of a frame.
+// check rejects an invalid key of a frame.
 func (k Key) check() error {
 	if err := checkID("thread", k.Thread); err != nil {
 		return err
@@ -72,8 +72,8 @@ type Write struct {
 	// Path is the place of the task in its graph.
 	Path string
 	// Index is the place among the writes of the task. A write with a negative index
-	// replaces an earlier one; any other is ignored if there is one, so that a task can
-	// be repeated.
+	// replaces an earlier one; any other is ignored if one exists, so that a task can be
+	// repeated.
 	Index   int32
 	Channel string
 	Value
@@ -89,10 +89,10 @@ type NewFrame struct {
 	Metadata []byte
 	// Body is everything but the values of channels.
 	Body Value
-	// Versions are those of all channels that have one.
+	// Versions are the versions of all channels that have one.
 	Versions map[string]string
-	// Values are new. A channel without one keeps that of the parent if the versions
-	// are equal, else it has none.
+	// Values are the new values. A channel without one keeps the parent's value if the
+	// versions are equal; otherwise it has none.
 	Values map[string]Value
 }
 
@@ -115,7 +115,7 @@ const (
 	maxName     = 256 // of channels, versions and types
 )
 
-// check rejects what cannot be stored or read again.
+// check rejects a frame that cannot be stored or read back.
 func (f *NewFrame) check() error {
 	if err := f.Key.check(); err != nil {
 		return err
@@ -189,8 +189,8 @@ func matches(metadata []byte, filter map[string]json.RawMessage) bool {
 	return true
 }
 
-// equalJSON compares values whatever the order of their fields and the form of their
-// texts.
+// equalJSON compares values regardless of the order of their fields and the spelling
+// of their strings.
 func equalJSON(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -224,7 +224,7 @@ func runOf(metadata []byte) string {
 	return of.RunID
 }
 
-// before is the part of a range with ids less than one.
+// before is the part of a range with ids less than a given one.
 func before(in kv.Range, thread, namespace, id string) kv.Range {
 	if id != "" {
 		in.End = min(in.End, keyspace.Frame(thread, namespace, id))

@@ -17,20 +17,20 @@ type Query struct {
 	Thread string
 	// Namespace is nil for all namespaces.
 	Namespace *string
-	// Before leaves out frames whose id is not smaller.
+	// Before leaves out frames whose id is not smaller than this one.
 	Before string
-	// Filter is a JSON object: only frames whose metadata has its fields with equal
-	// values.
+	// Filter is a JSON object: it selects frames whose metadata has its fields with
+	// equal values.
 	Filter []byte
-	// After continues behind the last frame of an earlier list.
+	// After continues a list after the last frame of an earlier one.
 	After Key
 }
 
-// List yields frames with their contents and writes, those with the greatest ids first.
-// A frame that cannot be read is yielded as its key with an error, and the list goes on;
-// an error without a key ends it. Frames that are put meanwhile may or may not be seen.
-// A query that names thread and namespace reads only what it yields; others read the keys
-// of all frames in question.
+// List yields frames with their contents and writes, those with the greatest ids
+// first. A frame that cannot be read is yielded as its key with an error, and the
+// list continues; an error without a key ends it. Frames that are put meanwhile may
+// or may not be seen. A query that names thread and namespace reads only what it
+// yields; others read the keys of all matching frames.
 func (s *Store) List(ctx context.Context, q Query) iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) {
 		filter, err := q.check()
@@ -144,8 +144,8 @@ func (s *Store) window(ctx context.Context, q Query) ([]Key, error) {
 	return first, nil
 }
 
-// Threads returns the ids of at most limit threads, in the order of their keys, those
-// after one.
+// Threads returns the ids of at most limit threads, in the order of their keys,
+// starting after a given one.
 func (s *Store) Threads(ctx context.Context, after string, limit int) ([]string, error) {
 	var threads []string
 	in := keyspace.AllFrames()

@@ -90,10 +90,10 @@ func (s *Store) remove(ctx context.Context, keys []Key) (int, error) {
 	return removed, nil
 }
 
-// Copy copies all frames and writes of a thread to another one, where those of the same
-// id are replaced. It returns how many frames there were. Writes are copied first and
-// frames in order, so that after an error or a crash each copied frame is complete; a
-// second call copies the rest.
+// Copy copies all frames and writes of a thread to another one, replacing those with
+// the same id there. It returns how many frames there were. Writes are copied first
+// and frames in order, so that after an error or a crash each copied frame is
+// complete; a second call copies the rest.
 func (s *Store) Copy(ctx context.Context, from, to string) (int, error) {
 	if err := checkID("thread", from); err != nil {
 		return 0, err

@@ -90,8 +90,8 @@ func (v Value) kept() kept.Value {
 	return kept.Value{Type: v.Type, Data: v.Data, Blob: v.Blob, Size: v.size}
 }
 
-// CheckRow returns the error that a reader of this package would return for a row, and
-// accepts rows of other packages.
+// CheckRow returns the error that a reader of this package would return for a row,
+// and nil for rows of other packages.
 func CheckRow(row kv.Row) error {
 	var err error
 	switch {
@@ -103,8 +103,8 @@ func CheckRow(row kv.Row) error {
 	return err
 }
 
-// Roots yields the blobs that frames and writes keep, for a collector. For an unreadable
-// row it yields an error and goes on.
+// Roots yields the blobs that frames and writes refer to, for a collector. For an
+// unreadable row it yields an error and continues.
 func (s *Store) Roots(ctx context.Context) iter.Seq2[graph.Root, error] {
 	return func(yield func(graph.Root, error) bool) {
 		for row, err := range kv.Each(ctx, s.rows, keyspace.AllFrames(), false) {

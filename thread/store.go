@@ -33,8 +33,8 @@ type Store struct {
 	maxRead int64 // see Limited
 }
 
-// New returns the threads of a store. A commit to rows must make the blobs that it names
-// durable in blobs.
+// New returns the threads in blobs and rows. A commit to rows must make the blobs
+// that it names durable in blobs.
 func New(blobs blob.Store, rows kv.Store, opts *Options) *Store {
 	s := &Store{blobs: blobs, rows: rows, now: time.Now}
 	if opts != nil && opts.Now != nil {
@@ -51,7 +51,8 @@ func (s *Store) Limited(max int64) *Store {
 	return &limited
 }
 
-// Put stores a frame with its values in one commit. A frame of the same key is replaced.
+// Put stores a frame with its values in one commit. It replaces a frame with the same
+// key.
 func (s *Store) Put(ctx context.Context, f NewFrame) error {
 	if err := f.check(); err != nil {
 		return err
@@ -82,8 +83,8 @@ func (s *Store) Put(ctx context.Context, f NewFrame) error {
 	return add.Commit(ctx, s.blobs, s.rows, &kv.Batch{Set: []kv.Set{set}})
 }
 
-// parent returns the frame whose values a new one keeps: empty if there is none. One that
-// cannot be read is an error, because its values would be missing from now on.
+// parent returns the frame whose values a new one keeps, empty if there is none. An
+// unreadable parent is an error, because its values would be missing from then on.
 func (s *Store) parent(ctx context.Context, f NewFrame) (Frame, error) {
 	if f.Parent == "" {
 		return Frame{}, nil
@@ -152,8 +153,8 @@ func (s *Store) unwritten(ctx context.Context, sets map[int32]kv.Set) ([]kv.Expe
 	return expect, nil
 }
 
-// Get returns a frame with its contents and writes. Without an id it is the latest one of
-// the namespace: that with the greatest id.
+// Get returns a frame with its contents and writes. Without an id it returns the
+// latest one of the namespace, which has the greatest id.
 func (s *Store) Get(ctx context.Context, key Key) (Frame, error) {
 	if key.ID == "" {
 		latest, err := s.latest(ctx, key)

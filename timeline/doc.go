@@ -1,10 +1,9 @@
 // Package timeline shows the history of a workspace or a conversation as people see
 // it: checkpoints with the branches that rewinds left behind, the gaps where
-// checkpoints were forgotten, and what each turn asked for, changed and took.
+// checkpoints were forgotten, and the prompt, changes and cost of each turn.
 //
-// It only reads, and returns values: it prints nothing, and knows neither terminals
-// nor pages. The command line and the server show what it returns, so that both show
-// the same history.
+// It only reads, and returns values; it prints nothing. The command line and the
+// server show its results, so both show the same history.
 //
 //	reader := timeline.New(checkpoints, conversations)
 //	history, err := reader.Read(ctx, timeline.Scope{Conversation: id})
@@ -15,9 +14,9 @@
 //
 // The work of one conversation in one workspace is one line. A rewind moves the line
 // of its conversation, or all lines if it has none, and leaves behind what came after
-// its target. Other lines stay unchanged. Checkpoints of no conversation are a line,
-// too.
+// its target. Other lines stay unchanged. Checkpoints that belong to no conversation
+// form a line, too.
 //
-// Packages checkpoint and conversation keep what is read here. Texts of messages are
-// returned as they are stored; shortening and escaping are left to the front ends.
+// The data comes from packages checkpoint and conversation. Texts of messages are
+// returned unchanged; shortening and escaping are left to the front ends.
 package timeline

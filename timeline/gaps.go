@@ -8,7 +8,7 @@ import (
 )
 
 // gaps counts the checkpoints before each entry that are no longer kept. The numbers
-// of a workspace have no holes when they are given.
+// of a workspace are assigned without holes.
 func (r *Reader) gaps(ctx context.Context, scope Scope, h *History) error {
 	newer := make(map[string]*Entry) // by workspace
 	for _, e := range h.Entries {
@@ -37,8 +37,8 @@ func (r *Reader) gaps(ctx context.Context, scope Scope, h *History) error {
 	return nil
 }
 
-// between counts what is gone between two checkpoints of a workspace. Those of other
-// conversations, and those that cannot be read, are not gone.
+// between counts the checkpoints that are gone between two others of a workspace.
+// Those of other conversations, and unreadable ones, are not gone.
 func (r *Reader) between(ctx context.Context, older, newer *checkpoint.Record) (uint64, error) {
 	if newer.Parent == older.ID || newer.Number <= older.Number+1 {
 		return 0, nil
@@ -50,8 +50,8 @@ func (r *Reader) between(ctx context.Context, older, newer *checkpoint.Record) (
 	return 0, err
 }
 
-// missingBefore counts what is gone right before the oldest checkpoint of a history.
-// What came before the first turn of a conversation was not a part of it.
+// missingBefore counts the checkpoints that are gone right before the oldest one of a
+// history. Those before the first turn of a conversation were not part of it.
 func (r *Reader) missingBefore(ctx context.Context, rec *checkpoint.Record, conversation bool) (uint64, error) {
 	if rec.Parent == "" || rec.Number == 0 || conversation && rec.Turn <= 1 && rec.Side == checkpoint.Before {
 		return 0, nil

@@ -19,9 +19,9 @@ type line struct {
 // moment is the tip of a line from a checkpoint on.
 type moment struct{ id, tip string }
 
-// at returns the checkpoint of the line that a checkpoint of the workspace stands for:
-// itself, or what the line continued when it was made. The latter does not depend on
-// whether that checkpoint is still kept.
+// at returns the checkpoint of the line that a checkpoint of the workspace stands
+// for: itself, or what the line continued when it was made. It works the same if the
+// given checkpoint is no longer kept.
 func (l *line) at(id string) string {
 	if _, own := l.before[id]; own {
 		return id
@@ -51,8 +51,8 @@ func (l *line) move(id, tip string) {
 	l.tips = append(l.tips, moment{id, tip})
 }
 
-// rewind goes to the target of an operation. The entry is the checkpoint after it, or
-// nil if it is not one of this line or is no longer kept.
+// rewind moves to the target of an operation. The entry is the checkpoint after it,
+// or nil if that is not of this line or is no longer kept.
 func (l *line) rewind(op *checkpoint.Operation, after *Entry) {
 	to := l.at(op.Target)
 	on := l.chain(to)
@@ -82,7 +82,7 @@ func (l *line) chain(id string) map[string]bool {
 	return on
 }
 
-// track is the lines of one workspace.
+// track holds the lines of one workspace.
 type track struct {
 	lines   map[string]*line // by conversation
 	entries map[string]*Entry
@@ -91,7 +91,7 @@ type track struct {
 }
 
 // follow goes through the checkpoints and rewinds of a workspace, oldest first, and
-// says of each checkpoint what it continues and whether it stands.
+// sets for each checkpoint what it continues and whether it stands.
 func follow(entries []*Entry, moves []*checkpoint.Operation) {
 	t := &track{lines: make(map[string]*line), entries: make(map[string]*Entry), rewinds: make(map[string]bool)}
 	for _, e := range entries {
@@ -105,7 +105,7 @@ func follow(entries []*Entry, moves []*checkpoint.Operation) {
 			continue
 		}
 		t.line(e.Record.Conversation).add(e)
-		if e.Record.Kind != checkpoint.Safety && e.Record.Kind != checkpoint.Import { // nobody knows what was done since
+		if e.Record.Kind != checkpoint.Safety && e.Record.Kind != checkpoint.Import { // it is unknown what was done since
 			t.current = e.Record.ID
 		}
 	}
@@ -126,8 +126,8 @@ func (t *track) line(conversation string) *line {
 	return l
 }
 
-// restore passes a rewind of some paths: it leaves nothing behind, and what follows
-// continues the same line.
+// restore handles a rewind of some paths: it leaves nothing behind, and later
+// checkpoints continue the same line.
 func (t *track) restore(op *checkpoint.Operation, after *Entry) {
 	if after == nil {
 		return
@@ -136,7 +136,7 @@ func (t *track) restore(op *checkpoint.Operation, after *Entry) {
 	t.rewinds[op.After], t.current = true, op.After
 }
 
-// rewind moves the lines that an operation is about.
+// rewind moves the lines that an operation concerns.
 func (t *track) rewind(op *checkpoint.Operation, after *Entry) {
 	if !op.Whole() {
 		t.restore(op, after)
@@ -149,7 +149,7 @@ func (t *track) rewind(op *checkpoint.Operation, after *Entry) {
 	newest, moved := "", false
 	for conversation, l := range t.lines {
 		if op.Conversation != "" && op.Conversation != conversation {
-			continue // a rewind takes back the work of one conversation
+			continue // a rewind reverts the work of one conversation
 		}
 		var own *Entry
 		if after != nil && after.Record.Conversation == conversation {
@@ -166,8 +166,8 @@ func (t *track) rewind(op *checkpoint.Operation, after *Entry) {
 	}
 }
 
-// shown returns the checkpoint that people see in the place of one that a rewind made:
-// the target of the rewind or, if that was about some paths only, the one before it.
+// shown returns the checkpoint to show in place of one that a rewind made: the target
+// of the rewind or, if that was limited to some paths, the one before it.
 func (t *track) shown(id string) string {
 	for range t.entries {
 		e := t.entries[id]
@@ -179,11 +179,11 @@ func (t *track) shown(id string) string {
 	return id
 }
 
-// number gives the branches that were left behind their numbers.
+// number assigns numbers to the branches that were left behind.
 func number(oldest []*Entry) {
 	type key struct{ workspace, id string }
 	branch := make(map[key]int)
-	taken := make(map[key]bool) // goes on in the same branch already
+	taken := make(map[key]bool) // another entry already continues this branch
 	last := 0
 	for _, e := range oldest {
 		if !e.Left {

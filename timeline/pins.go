@@ -8,13 +8,13 @@ import (
 	"github.com/stet-dev/stet/conversation"
 )
 
-// Pinned is a pin, with what it names.
+// Pinned is a pin with the checkpoint that it names.
 type Pinned struct {
 	checkpoint.Pin
 	// Record is the checkpoint; nil if it is gone or cannot be read.
 	Record *checkpoint.Record
 	// Path is the directory of the workspace that has the name, or the id of the
-	// workspace if its directory is not known.
+	// workspace if its directory is unknown.
 	Path string
 }
 
@@ -38,8 +38,8 @@ func (r *Reader) Pins(ctx context.Context) ([]Pinned, error) {
 	return out, nil
 }
 
-// directory returns the path of a workspace, or its id. That of an imported checkpoint
-// need not be of this store; then only the conversation knows it.
+// directory returns the path of a workspace, or its id. The workspace of an imported
+// checkpoint need not be in this store; then only the conversation has its path.
 func (r *Reader) directory(ctx context.Context, workspace string, rec *checkpoint.Record) (string, error) {
 	path, err := r.checkpoints.WorkspacePath(ctx, workspace)
 	if err == nil || !errors.Is(err, checkpoint.ErrNotFound) {

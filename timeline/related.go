@@ -10,9 +10,9 @@ import (
 // relatedPages bounds the search for related conversations to the newest 10,000.
 const relatedPages, relatedPage = 20, 500
 
-// Related are the conversations that came out of another one, newest first.
+// Related lists the conversations that were derived from another one, newest first.
 type Related struct {
-	// Forks began as a fork of it.
+	// Forks are the forks of it.
 	Forks []conversation.Info
 	// Subagents were started by its tool calls.
 	Subagents []conversation.Info
@@ -42,15 +42,15 @@ func (r *Reader) Related(ctx context.Context, id string) (Related, error) {
 	return out, nil
 }
 
-// Family is a conversation and those of its subagents.
+// Family is a conversation with those of its subagents.
 type Family struct {
 	conversation.Info
-	// Subagents are those of the list, oldest first, with their own.
+	// Subagents are its subagents in the list, oldest first, each with its own.
 	Subagents []*Family
 }
 
-// Families puts the conversations of subagents below those that started them. The others
-// stay in their order, and so do subagents whose parent is not in the list.
+// Families puts the conversations of subagents below those that started them. The
+// others keep their order, and so do subagents whose parent is not in the list.
 func Families(infos []conversation.Info) []*Family {
 	all := make(map[string]*Family, len(infos))
 	for _, info := range infos {
@@ -72,8 +72,8 @@ func Families(infos []conversation.Info) []*Family {
 	return roots
 }
 
-// circular reports whether a conversation is above the one that is said to have started it,
-// so that they would go round in a circle.
+// circular reports whether a conversation is already above its supposed parent, which
+// would make a cycle.
 func circular(f, parent *Family, all map[string]*Family) bool {
 	for range len(all) {
 		if parent == f {
@@ -86,7 +86,7 @@ func circular(f, parent *Family, all map[string]*Family) bool {
 	return true
 }
 
-// Count counts the subagents, and theirs.
+// Count counts the subagents, including those of subagents.
 func (f *Family) Count() int {
 	n := len(f.Subagents)
 	for _, s := range f.Subagents {

@@ -12,17 +12,17 @@ import (
 	"github.com/stet-dev/stet/conversation"
 )
 
-// Spent is what a turn took, or several together, as far as the records of the agents
-// say. A number that they do not say is zero, and shown as nothing.
+// Spent is the cost of one or several turns, as far as the records of the agents have
+// it. A number that they lack is zero, and is not shown.
 type Spent struct {
 	// Model is the last model that answered.
 	Model string
-	// Input counts tokens that were read and not found in a cache.
+	// Input counts tokens that were read and were not in a cache.
 	Input, Output, CacheRead, CacheWrite, Reasoning int64
-	// CostUSD is nil if no record says it, or if all say that it was nothing: agents
-	// report that for models whose prices they do not know.
+	// CostUSD is nil if no record has it, or if all say zero: agents report zero for
+	// models whose prices they do not know.
 	CostUSD *float64
-	// Duration is what the turns took, without the time between them.
+	// Duration is how long the turns took, without the time between them.
 	Duration time.Duration
 }
 
@@ -32,7 +32,7 @@ func (s Spent) Tokens() int64 { return s.Input + s.Output + s.CacheRead + s.Cach
 // IsZero reports whether nothing is known.
 func (s Spent) IsZero() bool { return s == Spent{} }
 
-// SpentOf returns what the details of a turn say, nothing if they are nil.
+// SpentOf returns the cost in the details of a turn, zero if they are nil.
 func SpentOf(d *conversation.TurnDetails) Spent {
 	if d == nil {
 		return Spent{}
@@ -49,7 +49,7 @@ func SpentOf(d *conversation.TurnDetails) Spent {
 	return s
 }
 
-// add adds what a later turn took.
+// add adds the cost of a later turn.
 func (s *Spent) add(v Spent) {
 	s.Model = cmp.Or(v.Model, s.Model)
 	s.Input += v.Input
@@ -67,7 +67,8 @@ func (s *Spent) add(v Spent) {
 	}
 }
 
-// dollars returns a cost to the millionth of a dollar: sums of fractions are not exact.
+// dollars rounds a cost to the millionth of a dollar: sums of fractions are not
+// exact.
 func dollars(usd float64) *float64 {
 	usd = math.Round(usd*1e6) / 1e6
 	return &usd
@@ -80,11 +81,12 @@ func (r *Reader) Spent(ctx context.Context, id string) (Spent, error) {
 	return saves.total(), err
 }
 
-// saves is what the saves of a conversation say about its turns.
+// saves are the saves of a conversation that describe its turns.
 type saves []conversation.Save
 
-// saves reads the saves that have details, oldest first. A conversation that is missing,
-// and a save that cannot be read, say nothing: a history is how people find out about it.
+// saves reads the saves that have details, oldest first. A missing conversation or an
+// unreadable save adds nothing and is not an error: people use a history to find such
+// damage.
 func (r *Reader) saves(ctx context.Context, id string) (saves, error) {
 	var out saves
 	for save, err := range r.conversations.History(ctx, id, nil) {
@@ -120,9 +122,9 @@ func (s saves) total() Spent {
 	return sum
 }
 
-// turn returns the details of a turn in a state, nil if there are none. Where a turn is
+// turn returns the details of a turn in a state, nil if there are none. If a turn is
 // not in the state of its checkpoint, because the agent wrote its record later, its
-// message says which one it is.
+// message identifies it.
 func (s saves) turn(root blob.ID, number uint64, message string) *conversation.TurnDetails {
 	var found *conversation.TurnDetails
 	for i := len(s) - 1; i >= 0; i-- {
@@ -155,8 +157,8 @@ func (h *History) Turn(ctx context.Context, e *Entry) (*Turn, error) {
 	return turn, nil
 }
 
-// Known returns what the agent's record says about the turn of a checkpoint; nil if it says
-// nothing. The saves of each conversation are read only once.
+// Known returns the agent's record of a checkpoint's turn; nil if there is none. The
+// saves of each conversation are read only once.
 func (h *History) Known(ctx context.Context, rec *checkpoint.Record) (*conversation.TurnDetails, error) {
 	known, ok := h.saves[rec.Conversation]
 	if !ok && rec.Conversation != "" {
@@ -172,8 +174,8 @@ func (h *History) Known(ctx context.Context, rec *checkpoint.Record) (*conversat
 	return known.turn(rec.Root, rec.Turn, rec.MessageID), nil
 }
 
-// Of returns a history of some checkpoints, whose places it does not know. It is for callers
-// that read the turns of many.
+// Of returns a history of some checkpoints without their places in it, for callers that read
+// the turns of many.
 func (r *Reader) Of(records ...*checkpoint.Record) *History {
 	h := &History{reader: r}
 	for _, rec := range records {
@@ -192,7 +194,7 @@ func (r *Reader) TurnOf(ctx context.Context, save conversation.Save) (*Turn, err
 	return turn, nil
 }
 
-// know adds what the agent's record says about a turn.
+// know adds the agent's record of a turn.
 func (t *Turn) know(d *conversation.TurnDetails) {
 	if d == nil {
 		return
@@ -208,9 +210,9 @@ func (t *Turn) know(d *conversation.TurnDetails) {
 // maxOrigins bounds how many forks of forks Details follows.
 const maxOrigins = 100
 
-// Details returns what the agent's record says about each turn of a state, by its number
-// from 1. The root is that of a save; zero means the current state. A fork has the
-// details of the turns that it shares with its origin as long as that is there.
+// Details returns the agent's record of each turn of a state, by its number from 1.
+// The root is that of a save; zero means the current state. A fork has the details of
+// the turns that it shares with its origin as long as the origin exists.
 func (r *Reader) Details(ctx context.Context, id string, root blob.ID) (map[uint64]*conversation.TurnDetails, error) {
 	out := make(map[uint64]*conversation.TurnDetails)
 	at, err := r.chain(ctx, id, func(s conversation.Save) bool { return root.IsZero() || s.Root == root }, out)
@@ -233,8 +235,8 @@ type origin struct {
 	seq uint64
 }
 
-// chain collects the details of the saves that lead to the newest one that is wanted. It
-// returns where they come from.
+// chain collects the details of the saves that lead to the newest wanted one. It
+// returns their origin.
 func (r *Reader) chain(ctx context.Context, id string, wanted func(conversation.Save) bool, into map[uint64]*conversation.TurnDetails) (origin, error) {
 	info, err := r.conversations.Get(ctx, id)
 	if err != nil {

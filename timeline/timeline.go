@@ -17,7 +17,7 @@ type Reader struct {
 	conversations *conversation.Store
 }
 
-// New returns a reader of what two services keep.
+// New returns a reader over two services.
 func New(checkpoints *checkpoint.Service, conversations *conversation.Store) *Reader {
 	return &Reader{checkpoints: checkpoints, conversations: conversations}
 }
@@ -29,16 +29,16 @@ type Scope struct {
 	Workspace string
 	// Conversation is the id of a conversation.
 	Conversation string
-	// Limit keeps the newest checkpoints only; 0 means all.
+	// Limit keeps only that many of the newest checkpoints; 0 means all.
 	Limit int
 }
 
-// History is what happened, newest first.
+// History is the history of a scope, newest first.
 type History struct {
 	Entries []*Entry
 	// Damaged are the checkpoints that cannot be read.
 	Damaged []*checkpoint.UnreadableError
-	// Truncated says that Scope.Limit left out older checkpoints.
+	// Truncated means that Scope.Limit left out older checkpoints.
 	Truncated bool
 
 	reader *Reader
@@ -52,25 +52,25 @@ type Entry struct {
 	Pins []string
 	// Continues is the checkpoint of the same line that this one continues: the one
 	// before it, or the target of the rewind before it. It is empty for the first one,
-	// and where the line begins with a checkpoint that is not in the history.
+	// and if the line begins with a checkpoint that is not in the history.
 	Continues string
-	// Left says that a rewind left the checkpoint behind, and LeftAt when. It is kept,
-	// and can be gone to like any other.
+	// Left means that a rewind left the checkpoint behind, at LeftAt. It is kept, and
+	// can be rewound to like any other.
 	Left   bool
 	LeftAt time.Time
-	// Branch is 0 for a checkpoint that stands. The checkpoints that were left behind
-	// and continue each other have a number of their own, counted from 1, oldest first.
+	// Branch is 0 for a checkpoint that stands. Checkpoints that were left behind and
+	// continue each other share a number, counted from 1, oldest first.
 	Branch int
-	// Current says that the workspace continues this checkpoint. A history has one such
+	// Current means that the workspace continues this checkpoint. A history has one such
 	// entry for each workspace.
 	Current bool
 	// Forgotten is the number of checkpoints right before this one that are no longer
 	// kept.
 	Forgotten uint64
-	// Total sums up the turn that this is the newest checkpoint of; nil for others.
+	// Total sums up the turn whose newest checkpoint this is; nil for others.
 	Total *Total
-	// Quiet says that the entry shows nothing that its neighbours do not show, such as a
-	// checkpoint before a turn that found nothing changed.
+	// Quiet means that the entry adds nothing to its neighbours, such as a checkpoint
+	// before a turn that found nothing changed.
 	Quiet bool
 	// Folded is the number of checkpoints on the way to this one, in the same turn, that
 	// History.Folded left out.
@@ -105,8 +105,8 @@ func (r *Reader) Read(ctx context.Context, scope Scope) (*History, error) {
 	return h, nil
 }
 
-// reveal shows the newest checkpoint of each workspace if no other entry that is shown has
-// its files, such as one after a rewind that left something alone.
+// reveal shows the newest checkpoint of each workspace if no other shown entry has
+// its files, for example after a rewind that left something alone.
 func (h *History) reveal() {
 	newest, same := make(map[string]*Entry), make(map[string]bool)
 	for _, e := range h.Entries {
@@ -125,9 +125,9 @@ func (h *History) reveal() {
 	}
 }
 
-// Like returns the entry that stands for the files of a checkpoint among those that are
-// shown: the checkpoint itself, the one that the workspace continues, or the newest one
-// with the same files. It returns nil if there is none.
+// Like returns the shown entry that stands for the files of a checkpoint: the
+// checkpoint itself, the one that the workspace continues, or the newest one with the
+// same files. It returns nil if there is none.
 func Like(shown []*Entry, rec *checkpoint.Record) *Entry {
 	var like *Entry
 	for _, e := range shown {
@@ -178,7 +178,8 @@ func (r *Reader) entries(ctx context.Context, scope Scope, h *History) error {
 	return nil
 }
 
-// quiet reports whether an entry shows nothing new. Names and beginnings are new.
+// quiet reports whether an entry shows nothing new. A name, or the beginning of a
+// line, counts as new.
 func quiet(e *Entry) bool {
 	rec := e.Record
 	switch {
@@ -215,9 +216,9 @@ func byWorkspace(entries []*Entry) map[string][]*Entry {
 	return out
 }
 
-// Shown returns the entries without the quiet ones. The checkpoints that are no longer
-// kept before a quiet entry count for the entry after it, and what continues a quiet
-// entry continues the one before that.
+// Shown returns the entries without the quiet ones. Checkpoints forgotten before a
+// quiet entry count for the entry after it, and an entry that continues a quiet one
+// continues the one before that.
 func (h *History) Shown() []*Entry {
 	return h.without(func(e *Entry) bool { return e.Quiet })
 }
@@ -245,7 +246,7 @@ func (h *History) Folded() []*Entry {
 	return out
 }
 
-// without returns copies of the entries, but for some.
+// without returns copies of the entries, except the hidden ones.
 func (h *History) without(hidden func(*Entry) bool) []*Entry {
 	quiet := make(map[string]*Entry)
 	for _, e := range h.Entries {

@@ -12,12 +12,12 @@ import (
 // checkpoints found changed counts twice.
 type Changes struct {
 	Files, Added, Removed uint64
-	// Partial says that not everything was counted.
+	// Partial means that not everything was counted.
 	Partial bool
 }
 
-// Add adds what a checkpoint found, if it is the work of a turn. What the user changed
-// before a turn, and what a rewind changed, is not.
+// Add adds the changes that a checkpoint found, if they are the work of a turn: not
+// what the user changed before a turn, or what a rewind changed.
 func (c *Changes) Add(rec *checkpoint.Record) {
 	if rec.Side == checkpoint.Before || rec.Kind == checkpoint.Safety || rec.Kind == checkpoint.Rewound {
 		return
@@ -32,8 +32,8 @@ func (c *Changes) Add(rec *checkpoint.Record) {
 type Total struct {
 	Workspace, Conversation string
 	Turn                    uint64
-	// Branch is that of its checkpoints. A turn that was rewound and one that took its
-	// number afterwards are two turns.
+	// Branch is the branch of its checkpoints. A turn that was rewound and one that took
+	// its number afterwards are two turns.
 	Branch int
 	Changes
 	// Checkpoints are its entries, newest first.
@@ -42,7 +42,7 @@ type Total struct {
 	Last time.Time
 }
 
-// Turns returns the turns of the history with their totals, newest first. Where
+// Turns returns the turns of the history with their totals, newest first. If
 // Scope.Limit cut the oldest one in two, its total is Partial.
 func (h *History) Turns() []*Total {
 	type key struct {
@@ -73,8 +73,8 @@ func (h *History) Turns() []*Total {
 	return out
 }
 
-// hush makes the end of a turn quiet in which nothing was said and nothing changed, such as
-// a command that did nothing.
+// hush makes the end of a turn quiet if nothing was said or changed in it, such as a
+// command that did nothing.
 func (t *Total) hush() {
 	end, began := t.Checkpoints[0], t.Checkpoints[len(t.Checkpoints)-1].Record
 	if rec := end.Record; len(t.Checkpoints) == 2 && rec.Side == checkpoint.After && began.Side == checkpoint.Before &&
@@ -83,9 +83,10 @@ func (t *Total) hush() {
 	}
 }
 
-// Whole returns what a turn changed in all, given its newest checkpoint: a file that
-// several of its checkpoints found changed counts once. For other entries, and where the
-// checkpoint before the turn is no longer kept, it returns what the checkpoints found.
+// Whole returns everything that a turn changed, given its newest checkpoint: a file
+// that several of its checkpoints found changed counts once. For other entries, and
+// if the checkpoint before the turn is no longer kept, it returns what the
+// checkpoints found.
 func (h *History) Whole(ctx context.Context, e *Entry) (Changes, error) {
 	if e.Total == nil || len(e.Total.Checkpoints) < 2 {
 		rec := e.Record

@@ -19,33 +19,33 @@ import (
 // subagent is the name of the tool that hands work to a subagent.
 const subagent = "subagent"
 
-// Turn is what a state says about one of its turns.
+// Turn is one turn of a state.
 type Turn struct {
 	// Ask is the message of the user, or the command if Command is set. It is empty if
-	// there is none, and if it cannot be read.
+	// there is none or if it cannot be read.
 	Ask     string
 	Command bool
-	// Exit is the exit code of the command, 0 if it is not known.
+	// Exit is the exit code of the command, 0 if unknown.
 	Exit int
-	// Automatic means that a program wrote the message in the place of the user.
+	// Automatic means that a program wrote the message on the user's behalf.
 	Automatic bool
 	// Tools are the tools that were used, by name.
 	Tools []Tool
 	// Subagents is the number of tasks that were handed to subagents, and Models are the
-	// models that were asked for with them, sorted.
+	// models requested for them, sorted.
 	Subagents int
 	Models    []string
-	// Started is zero where it is not known. Spent has the duration, and for a turn of a
-	// conversation what the agent's record says.
+	// Started is zero if unknown. Spent has the duration and, for a turn of a
+	// conversation, the numbers of the agent's record.
 	Started time.Time
 	Spent
 	// Interrupted means that the agent's record says so.
 	Interrupted bool
-	// ContextTokens is how much of the model's context was used when the state was saved,
-	// out of ContextLimit; 0 where the state does not say.
+	// ContextTokens is how much of the model's context was used when the state was
+	// saved, out of ContextLimit; 0 if the state does not say.
 	ContextTokens, ContextLimit uint32
-	// Damaged says that the message or command cannot be read, and DamagedSteps is the
-	// number of steps that cannot be read. The rest is as far as it can be read.
+	// Damaged means that the message or command cannot be read; DamagedSteps is the
+	// number of unreadable steps. The other fields hold what can be read.
 	Damaged      bool
 	DamagedSteps int
 }
@@ -56,8 +56,8 @@ type Tool struct {
 	Calls int
 }
 
-// Text returns the message, or the command behind a prompt. What a program wrote in the
-// place of the user is described in short words.
+// Text returns the message, or the command after a prompt sign. It describes in a few
+// words what a program wrote on the user's behalf.
 func (t *Turn) Text() string {
 	switch {
 	case t.Command:
@@ -81,13 +81,13 @@ func (t *Turn) ToolWords() []string {
 }
 
 // Turn reads the turn that a checkpoint was taken in. It is empty for a checkpoint
-// before a turn, and for one at no turn.
+// before a turn or outside any turn.
 func (r *Reader) Turn(ctx context.Context, rec *checkpoint.Record) (*Turn, error) {
 	return (&History{reader: r}).Turn(ctx, &Entry{Record: rec})
 }
 
 // TurnAt reads one turn, counted from 1, of a state. A turn that the state does not
-// have is empty. Damage is not an error: a history is how people find out about it.
+// have is empty. Damage is not an error: people use a history to find it.
 func (r *Reader) TurnAt(ctx context.Context, root blob.ID, number uint64) (*Turn, error) {
 	if root.IsZero() || number < 1 {
 		return &Turn{}, nil
@@ -166,7 +166,8 @@ func (t *Turn) call(call *agentv1.ToolCall) {
 }
 
 // ToolName returns the short name of the tool that a call is for, such as "edit" or
-// "read-lints". A tool of a server or of another agent has the name that it was called by.
+// "read-lints". A tool of a server or of another agent keeps the name by which it was
+// called.
 func ToolName(call *agentv1.ToolCall) string {
 	name := transcript.CallName(call)
 	switch {

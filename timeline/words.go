@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Words says what turns took, as far as it is known: the model, tokens, cost and time, as
-// in "opus-5", "12.3k tokens", "$0.12" and "41s".
+// Words returns the known costs of turns: the model, tokens, cost and time, as in
+// "opus-5", "12.3k tokens", "$0.12" and "41s".
 func (s Spent) Words() []string {
 	var words []string
 	if s.Model != "" {
@@ -26,10 +26,10 @@ func (s Spent) Words() []string {
 	return words
 }
 
-// dated is the end of a model's name that only says when it was made.
+// dated is the release date at the end of a model's name.
 var dated = regexp.MustCompile(`-20\d{6}$`)
 
-// ModelText returns the name of a model without the day on which it was made.
+// ModelText returns the name of a model without its release date.
 func ModelText(model string) string { return dated.ReplaceAllString(model, "") }
 
 // TokenText formats a number of tokens, such as 12.3k, or "" for none.
@@ -45,7 +45,7 @@ func TokenText(n int64) string {
 	return fmt.Sprintf("%.1fM", float64(n)/1e6)
 }
 
-// CostText formats a cost, or returns "" if it is not known.
+// CostText formats a cost; it returns "" if the cost is unknown.
 func CostText(usd *float64) string {
 	switch {
 	case usd == nil || *usd <= 0:

@@ -9,9 +9,9 @@ import (
 )
 
 // ReadAhead reads turns, by their numbers from 1, with one reader of the store, so that Messages
-// finds them in the store's memory. One after the other, each part of a turn is a read of its own,
-// which takes several times as long. What cannot be read is left to Messages; only the error of a
-// done context is returned.
+// finds them in the store's memory. Without it each part of a turn is a separate read, which takes
+// several times as long. Messages reports what cannot be read; ReadAhead returns only the error of
+// a done context.
 func (t *Transcript) ReadAhead(ctx context.Context, turns []int) error {
 	if !t.paged {
 		return nil // they are in memory

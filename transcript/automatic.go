@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Words returns the text of a message for people: that of a message which a program wrote
-// on the user's behalf in short words, in parentheses.
+// Words returns the text of a message for people. For a message that a program wrote
+// on the user's behalf it is a short description in parentheses.
 func (m Message) Words() string {
 	if m.Role == User && m.Simulated {
 		return AutomaticWords(m.Text)
@@ -14,7 +14,7 @@ func (m Message) Words() string {
 	return m.Text
 }
 
-// Speaker is the role under which people see a message. What a program wrote on the
+// Speaker is the role to show for a message. A message that a program wrote on the
 // user's behalf is not the user's.
 func (m Message) Speaker() Role {
 	if m.Simulated {
@@ -23,8 +23,8 @@ func (m Message) Speaker() Role {
 	return m.Role
 }
 
-// AutomaticWords describes a prompt that a program wrote in the place of the user, such as
-// the report of a background task, in one line.
+// AutomaticWords describes in one line a prompt that a program wrote on the user's
+// behalf, such as the report of a background task.
 func AutomaticWords(text string) string {
 	const most = 120 // characters
 	kind, tag := "automatic message", openingTag(text)
@@ -78,7 +78,7 @@ func openingTag(text string) string {
 	return ""
 }
 
-// element returns the content of the first element of a name, or "".
+// element returns the content of the first element with a name, or "".
 func element(text, name string) string {
 	_, rest, ok := strings.Cut(text, "<"+name+">")
 	if !ok {
@@ -88,5 +88,5 @@ func element(text, name string) string {
 	return strings.TrimSpace(inside)
 }
 
-// Untagged returns a text without its tags, for readers to whom they mean nothing.
+// Untagged returns a text without its tags, which mean nothing to readers.
 func Untagged(text string) string { return strings.TrimSpace(tags.ReplaceAllString(text, " ")) }

@@ -15,10 +15,10 @@ var ErrClosed = fault.New(fault.Closed, "transcript writer is closed")
 
 // BackgroundOptions configure a Background; nil gives the defaults.
 type BackgroundOptions struct {
-	// OnWritten, if set, is called after the files of a conversation were written.
+	// OnWritten, if set, is called after the files of a conversation are written.
 	OnWritten func(conversation string)
-	// OnError, if set, is called when they could not be written. Wait and Close
-	// return the error in any case.
+	// OnError, if set, is called when they cannot be written. Wait and Close return the
+	// error in any case.
 	OnError func(conversation string, err error)
 	// Options select what is written. All turns are always written.
 	Options Options

@@ -32,11 +32,11 @@ type Options struct {
 	WithoutSubagents bool
 	// WithoutSummaries omits the summaries, which come before the first turn.
 	WithoutSummaries bool
-	// Lenient yields a message of kind Failure for lost or damaged parts and goes on.
+	// Lenient yields a message of kind Failure for lost or damaged parts and continues.
 	// Without it reading ends with an error.
 	Lenient bool
-	// Note, if set, returns a line about a turn, counted from 1, or "". Markdown and HTML
-	// have it below the number of the turn.
+	// Note, if set, returns a line about a turn, counted from 1, or "". Markdown and
+	// HTML show it below the number of the turn.
 	Note func(turn int) string
 }
 
@@ -199,7 +199,7 @@ func (t *Transcript) page(ctx context.Context, from, to int, lenient bool, fn fu
 }
 
 // hydrate reads turns by their ids: the root of a long conversation is large, and At has read
-// it. An invalid id is left to the root, which says what is wrong with it.
+// it. For an invalid id it reads the root, whose error says what is wrong.
 func (t *Transcript) hydrate(ctx context.Context, from, to int, opts *conversation.HydrateOptions) ([]conversation.Turn, error) {
 	ids := t.ids[from:to]
 	if slices.ContainsFunc(ids, blob.ID.IsZero) {

@@ -34,7 +34,7 @@ func toolName(field string) string {
 }
 
 // CallName returns the name of the tool that a call is for as the definitions spell
-// it, such as "read_lints". It is empty for a tool that is not known.
+// it, such as "read_lints". It is empty for an unknown tool.
 func CallName(call *agentv1.ToolCall) string {
 	m := call.ProtoReflect()
 	if f := m.WhichOneof(m.Descriptor().Oneofs().ByName("tool")); f != nil {

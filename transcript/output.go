@@ -295,8 +295,8 @@ func mcpOutput(t *Tool, call *agentv1.McpToolCall) {
 	}
 }
 
-// replaced shows what an edit tool of another agent exchanged, if its input says that. The
-// place in the file is not known.
+// replaced shows the replacement that an edit tool of another agent made, if its
+// input has it. The place in the file is unknown.
 func (t *Tool) replaced() {
 	in, _ := t.Input.(map[string]any)
 	for _, names := range [][2]string{{"old_string", "new_string"}, {"oldString", "newString"}, {"oldText", "newText"}} {

@@ -19,7 +19,8 @@ var pageStyle string
 // sanitizer returned. Texts are strings, which the compiler does not take for markup.
 type markup string
 
-// escaped replaces what means something in HTML, in elements and in quoted attributes.
+// escaped replaces characters that are special in HTML, in elements and in quoted
+// attributes.
 var escaped = strings.NewReplacer("\x00", "\uFFFD", `"`, "&#34;", "&", "&amp;", "'", "&#39;", "+", "&#43;", "<", "&lt;", ">", "&gt;")
 
 // page writes the page. It is written by hand, because a template makes the linker keep
@@ -40,7 +41,7 @@ func (p *page) write(s string) {
 	}
 }
 
-// optional writes a text and what stands around it, or nothing if there is no text.
+// optional writes a text between before and after, or nothing if there is no text.
 func (p *page) optional(before markup, text string, after markup) {
 	if text != "" {
 		p.put(before)

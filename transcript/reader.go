@@ -32,8 +32,8 @@ func New(conversations *conversation.Store, blobs blob.Store) *Reader {
 // Transcript is a state that can be read message by message. It does not change when
 // others save.
 type Transcript struct {
-	// Info describes the conversation; for a subagent only its ID is set, and for a
-	// root nothing.
+	// Info describes the conversation; for a subagent only its ID is set, and for a root
+	// it is empty.
 	Info conversation.Info
 	// Root is zero for a state that has none.
 	Root blob.ID

@@ -29,13 +29,13 @@ type mover struct {
 	listed   map[blob.ID]struct{} // sent, or found at the target
 	sizes    map[blob.ID]int64    // of contents, as trees claim them
 	sent     map[blob.ID]struct{} // names sent in stored form
-	known    map[blob.ID]bool     // what the target was asked about, and whether it has it
+	known    map[blob.ID]bool     // what the target was asked for, and whether it has it
 	root     blob.ID              // the state being sent
 	before   blob.ID              // the previous state at the target
 	lacks    []blob.ID            // what a dry run would send
 	absent   []blob.ID            // what the source lacks
 	arrived  map[blob.ID]int64    // sizes of blobs that came with the rows, if any did
-	damaged  []error              // of what was left out because it is damaged
+	damaged  []error              // why damaged parts were left out
 }
 
 // forget drops all knowledge of the target, after an examined unit was not sent.
@@ -132,7 +132,7 @@ func (m *mover) send(ctx context.Context, ids []blob.ID) error {
 	return nil
 }
 
-// lookFor asks which blobs the target has, for the calls of send that follow.
+// lookFor queries which blobs the target has, for the calls of send that follow.
 func (m *mover) lookFor(ctx context.Context, ids []blob.ID) error {
 	m.known = make(map[blob.ID]bool, len(ids))
 	for batch := range slices.Chunk(ids, hasBatch) {

@@ -143,7 +143,7 @@ func (m *mover) captured(ctx context.Context, rec *stetv1.CheckpointRecord) ([]b
 func (m *mover) place(ctx context.Context, one captured, b *kv.Batch) error {
 	rec := one.rec
 	if rec.GetKind() == stetv1.CheckpointKind_CHECKPOINT_KIND_IMPORT {
-		return nil // it is no part of the sequence
+		return nil // it is not part of the sequence
 	}
 	key := keyspace.Workspace(rec.GetWorkspace())
 	there := &stetv1.WorkspaceRecord{}

@@ -12,18 +12,18 @@
 //		fmt.Println(c.ID, c.Status, c.Saves)
 //	}
 //
-// Where the other side is a server that takes only whole conversations, one side sends
-// and the other one receives: Needed finds out what is lacking, Send emits it in parts, and
-// Receive takes the parts, examines the whole and moves it as Run does.
+// If the other side is a server that takes only whole conversations, one side sends and the
+// other receives: Needed determines what is missing, Send emits it in parts, and Receive
+// collects the parts, checks the whole and moves it as Run does.
 //
 // Data of an encrypted store is not written to an unencrypted one, unless
 // Options.AllowPlain is set: the two sides seal with their own keys, and only the
 // connection protects the data in between.
 //
 // With Options.Everything the target is a backup: it also gets checkpoints without a
-// conversation, agents with their logs, pins and the log of operations. What it has
-// otherwise stays there and is named in the report. Not moved are settings, marks,
-// running rewinds, quarantined rows, and what is only of this store: the writer and epoch
-// of a conversation and the nonce of a workspace are new, and checkpoints say that they
-// were received.
+// conversation, agents with their logs, threads, documents, streams, pins and the log of
+// operations. Rows that differ at the target stay there and are named in the report. Settings, marks, running rewinds
+// and quarantined rows are not moved, nor is what belongs to one store alone: the writer
+// and epoch of a conversation and the nonce of a workspace are new, and checkpoints say
+// that they were received.
 package transfer

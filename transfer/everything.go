@@ -73,8 +73,8 @@ func (m *mover) otherCheckpoints(ctx context.Context) error {
 }
 
 // lists completes the lists of workspaces: checkpoints arrive by conversation, and one
-// that comes after a later one of the same directory is not listed there. A directory of
-// which the target has checkpoints of its own keeps its list.
+// that arrives after a later one of the same directory is not listed there. If the target
+// has checkpoints of its own for a directory, that list stays.
 func (m *mover) lists(ctx context.Context) error {
 	for row, err := range m.from.Rows.Scan(ctx, keyspace.Workspaces(), kv.ScanOptions{}) {
 		if err != nil {
@@ -169,7 +169,7 @@ func (m *mover) agents(ctx context.Context) error {
 	return nil
 }
 
-// agent moves one agent: first the events that the target lacks, which nothing shows
+// agent moves one agent: first the events that the target lacks, which are not visible
 // yet, then its record and metadata together.
 func (m *mover) agent(ctx context.Context, id string) error {
 	events := keyspace.AgentEvents(id, 0)
@@ -220,12 +220,12 @@ func (m *mover) threads(ctx context.Context) error {
 	return m.rowsThatDiffer(ctx, keyspace.AllFrameWrites(), keyspace.AllFrames())
 }
 
-// documents moves what programs keep.
+// documents moves the documents of programs.
 func (m *mover) documents(ctx context.Context) error {
 	return m.rowsThatDiffer(ctx, keyspace.AllDocuments())
 }
 
-// rowsThatDiffer moves rows that stand for themselves. One that differs there is left.
+// rowsThatDiffer moves independent rows. A row that differs at the target is left alone.
 func (m *mover) rowsThatDiffer(ctx context.Context, ranges ...kv.Range) error {
 	for _, in := range ranges {
 		_, left, err := m.copyRows(ctx, in, false)

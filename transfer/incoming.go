@@ -18,16 +18,16 @@ import (
 )
 
 // MaxIncoming is how many bytes the rows of an incoming conversation may have. They are
-// held in memory until all of it has arrived. Each row and each blob counts for some
-// bytes more.
+// held in memory until the whole conversation has arrived. Each row and each blob counts
+// for some bytes more.
 const MaxIncoming = 64 << 20
 
-// entryBytes is about what an entry of a map takes in memory.
+// entryBytes is roughly the memory that an entry of a map takes.
 const entryBytes = 64
 
 // Incoming takes a conversation that arrives in parts, such as those of Send, and moves it
 // into a store at the end. Blobs are put as they come; rows are held back until Finish has
-// examined the whole. Close it. It is not safe for concurrent use.
+// examined the whole. The caller must close it. It is not safe for concurrent use.
 type Incoming struct {
 	to    Side
 	id    string
@@ -40,7 +40,7 @@ type Incoming struct {
 	large *largeBlob
 }
 
-// Receive begins to take a conversation for a store. Of the options Force counts.
+// Receive begins to take a conversation for a store. It uses only Force of the options.
 func Receive(to Side, id string, opts *Options) *Incoming {
 	in := &Incoming{to: to, id: id, rows: memkv.New(nil), count: make(map[string]bool), sizes: make(map[blob.ID]int64)}
 	if opts != nil {
@@ -53,8 +53,8 @@ func Receive(to Side, id string, opts *Options) *Incoming {
 // Held is how many bytes of rows are in memory.
 func (in *Incoming) Held() int64 { return int64(in.held) }
 
-// Take takes a part. A row that readers would reject is refused with an error that wraps
-// kv.ErrInvalidBatch, and a blob with other bytes with blob.ErrMismatch.
+// Take takes a part. For a row that readers would reject the error wraps
+// kv.ErrInvalidBatch, and for a blob that does not match its id blob.ErrMismatch.
 func (in *Incoming) Take(ctx context.Context, p Part) error {
 	b := &kv.Batch{}
 	for _, row := range p.Rows {
@@ -88,7 +88,7 @@ func (in *Incoming) hold(n int) error {
 	return nil
 }
 
-// checkIncoming refuses what no reader accepts. The class of the reader's error is
+// checkIncoming rejects rows that no reader accepts. The class of the reader's error is
 // dropped: no stored data is damaged.
 func checkIncoming(row kv.Row) error {
 	for _, check := range []func(kv.Row) error{conversation.CheckRow, checkpoint.CheckRow, cloudagent.CheckRow, stream.CheckRow, thread.CheckRow, document.CheckRow} {
@@ -137,8 +137,8 @@ func (in *Incoming) Close() {
 // and each save and each checkpoint becomes visible as a whole. A conversation that was
 // continued on both sides is left alone unless Force is set. The error wraps
 // kv.ErrInvalidBatch if readers would reject a part of it or a row belongs elsewhere, and
-// is a *kv.MissingBlobsError if blobs are neither there nor have arrived; nothing is
-// changed then.
+// is a *kv.MissingBlobsError if blobs neither are in the store nor have arrived; in both
+// cases nothing is changed.
 func (in *Incoming) Finish(ctx context.Context) (Moved, error) {
 	if in.large != nil {
 		return Moved{}, fmt.Errorf("%w: blob %s did not arrive as a whole", kv.ErrInvalidBatch, in.large.id)
@@ -186,8 +186,8 @@ func (in *Incoming) whole(ctx context.Context, from Side) error {
 	return refused(err)
 }
 
-// refused gives errors about what arrived their meaning for the sender: no stored data is
-// damaged.
+// refused converts an error about received data to its meaning for the sender: no stored
+// data is damaged.
 func refused(err error) error {
 	if err == nil || errors.Is(err, ErrChanged) || errors.Is(err, kv.ErrInvalidBatch) || !ofOne(err) {
 		return err

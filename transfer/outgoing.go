@@ -46,7 +46,7 @@ func (p Part) Wire() *stetv1.ConversationPart {
 	return out
 }
 
-// ParsePart is the inverse of Wire. It refuses keys and ids that cannot be any.
+// ParsePart is the inverse of Wire. It rejects invalid keys and ids.
 func ParsePart(p *stetv1.ConversationPart) (Part, error) {
 	var out Part
 	for _, row := range p.GetRows() {
@@ -106,8 +106,7 @@ func pages(ctx context.Context, from kv.Store, in kv.Range, emit func([]kv.Row) 
 	}
 }
 
-// checkpointRows emits the checkpoints of a conversation and the workspaces that they are
-// of.
+// checkpointRows emits the checkpoints of a conversation and their workspaces.
 func checkpointRows(ctx context.Context, from Side, id string, emit func([]kv.Row) error) error {
 	workspaces := make(map[string]bool)
 	for listed, err := range from.Rows.Scan(ctx, keyspace.ConversationCheckpoints(id), kv.ScanOptions{KeysOnly: true}) {
@@ -144,8 +143,8 @@ func checkpointRows(ctx context.Context, from Side, id string, emit func([]kv.Ro
 }
 
 // Needed returns the blobs of a conversation that the other side lacks, and what moving it
-// would do there. It reads both sides and writes nothing. An other side that has nothing
-// lacks all blobs.
+// would do there. It reads both sides and writes nothing. An empty other side lacks all
+// blobs.
 func Needed(ctx context.Context, from, to Side, id string, opts *Options) (Moved, []blob.ID, error) {
 	m := &mover{from: from, to: to, report: &Report{}}
 	m.forget()
@@ -187,13 +186,13 @@ func (nothing) Has(_ context.Context, ids ...blob.ID) ([]bool, error) {
 
 func (nothing) Flush(context.Context) error { return nil }
 
-// Anything reports whether there is something to be moved.
+// Anything reports whether there is anything to move.
 func (m Moved) Anything() bool {
 	return m.Status == Created || m.Status == Updated || m.Status == Forced || m.Saves+m.Checkpoints+m.Rows > 0
 }
 
 // Send emits a conversation in parts: all of its rows, then the given blobs. An Incoming
-// of the other side takes them.
+// on the other side takes them.
 func Send(ctx context.Context, from Side, id string, blobs []blob.ID, emit func(Part) error) error {
 	if err := Rows(ctx, from, id, func(rows []kv.Row) error { return emit(Part{Rows: rows}) }); err != nil {
 		return err

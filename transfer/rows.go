@@ -25,9 +25,9 @@ const (
 	pageBytes = 2 << 20 // of values committed at once
 )
 
-// attached moves the rows that belong to a conversation beside its saves and
-// checkpoints: message heads, also those under which an import keeps its sources, JSON
-// checkpoints, and tool calls of runs.
+// attached moves the rows that belong to a conversation besides its saves and
+// checkpoints: message heads, including those under which an import keeps its sources,
+// JSON checkpoints, and tool calls of runs.
 func (m *mover) attached(ctx context.Context, id string, at *Moved) error {
 	replace := at.Status == Created || at.Status == Updated || at.Status == Forced
 	for _, in := range []kv.Range{keyspace.MessageHeads(id), keyspace.JSONCheckpoints(id), keyspace.Execs(id)} {
@@ -40,7 +40,7 @@ func (m *mover) attached(ctx context.Context, id string, at *Moved) error {
 }
 
 // copyRows copies the rows of a range that the target lacks, with the blobs that they
-// need. Rows that the target has otherwise are replaced, or left and returned.
+// need. Rows that differ at the target are replaced, or left alone and returned.
 func (m *mover) copyRows(ctx context.Context, in kv.Range, replace bool) (copied int, left []string, err error) {
 	for {
 		rows, err := readPage(ctx, m.from.Rows, in)
@@ -99,8 +99,8 @@ func rowsIn(ctx context.Context, from kv.Store, in kv.Range) (map[string]kv.Row,
 	return rows, nil
 }
 
-// commitRows writes rows to the target, whose versions there are given, after the blobs
-// that they need.
+// commitRows sends the blobs that rows need and then writes the rows, whose versions are
+// those at the target.
 func (m *mover) commitRows(ctx context.Context, rows []kv.Row) error {
 	if len(rows) == 0 {
 		return nil
@@ -124,8 +124,8 @@ func (m *mover) commitRows(ctx context.Context, rows []kv.Row) error {
 }
 
 // neededBy returns the blobs that rows keep alive, as the collector finds them, without
-// those of earlier units. What the source lacks is counted and left out: the target then
-// has as much as the source.
+// those of earlier units. Blobs that the source lacks are counted and left out: the
+// target then has as much as the source.
 func (m *mover) neededBy(ctx context.Context, rows []kv.Row) ([]blob.ID, error) {
 	alone := memkv.New(nil)
 	b := &kv.Batch{}
@@ -155,7 +155,7 @@ func (m *mover) neededBy(ctx context.Context, rows []kv.Row) ([]blob.ID, error) 
 	return m.present(ctx, ids)
 }
 
-// present leaves out what the source does not have: a walk does not read leaves.
+// present leaves out blobs that the source does not have: a walk does not read leaves.
 func (m *mover) present(ctx context.Context, ids []blob.ID) ([]blob.ID, error) {
 	if len(ids) == 0 {
 		return nil, nil

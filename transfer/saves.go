@@ -50,9 +50,8 @@ const (
 	groupBlobs = 256
 )
 
-// saves adds the saves that the target lacks, a few with each commit: an
-// interrupted transfer leaves the target at an earlier complete save, and is resumed
-// from there.
+// saves adds the saves that the target lacks, a few per commit: an interrupted transfer
+// leaves the target at an earlier complete save, and is resumed from there.
 func (m *mover) saves(ctx context.Context, here, there *history, p plan, saves []save, moved *Moved) error {
 	w := &writer{m: m, there: service(m.to).Receive(there, m.commit), numbers: p.numbers}
 	for from, to := range w.numbers {

@@ -11,9 +11,10 @@ import (
 	"github.com/stet-dev/stet/stream"
 )
 
-// streams moves streams: first the appends that the target lacks, which nothing shows
-// yet, and then the records, so that a fork never comes before what it inherits. A stream
-// that is another one at the target, or was continued there, stays as it is there.
+// streams moves streams: first the appends that the target lacks, which are not visible
+// yet, and then the records, so that a fork never comes before what it inherits. If the
+// target has a different stream in its place, or the stream was continued there, it is
+// left alone.
 func (m *mover) streams(ctx context.Context) error {
 	var ready []string
 	for row, err := range m.from.Rows.Scan(ctx, keyspace.Streams(), kv.ScanOptions{}) {
@@ -85,7 +86,7 @@ func (m *mover) appends(ctx context.Context, row kv.Row) (ok bool, err error) {
 	return err == nil, err
 }
 
-// streamTries is how often a stream is read again that changes while it is moved.
+// streamTries is how often a stream that changes while it is moved is read again.
 const streamTries = 5
 
 // streamRecord moves the record of a stream with its producers in one commit: a producer
@@ -119,8 +120,8 @@ func (m *mover) streamRecord(ctx context.Context, key string) error {
 	return nil
 }
 
-// changed returns the record of a stream, its producers and its last read, as far as the
-// target has them otherwise.
+// changed returns those of a stream's record, its producers and its last read that differ
+// at the target.
 func (m *mover) changed(ctx context.Context, record kv.Row, id string) ([]kv.Row, error) {
 	here, err := rowsIn(ctx, m.from.Rows, keyspace.StreamProducers(id))
 	if err != nil {

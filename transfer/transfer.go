@@ -20,12 +20,12 @@ var (
 	// ErrNotFound says that the source has no such conversation.
 	ErrNotFound = fault.Named(fault.NotFound, "source-not-found", "conversation not found")
 	// ErrChanged says that another writer changed the conversation in the meantime.
-	// Doing it again helps.
+	// Trying again helps.
 	ErrChanged = fault.Named(fault.Stale, "changed-while-moved", "the conversation changed meanwhile")
 	// ErrPlain says that contents of an encrypted store would be written to one that
 	// is not.
 	ErrPlain = fault.New(fault.Conflict, "the source is encrypted and the target is not")
-	// ErrNotAll says that everything was asked for and some conversations were named.
+	// ErrNotAll says that Everything was set although some conversations were named.
 	ErrNotAll = fault.New(fault.Invalid, "everything cannot be limited to some conversations")
 	// ErrIncomplete says that the source lacks a blob that it needs.
 	ErrIncomplete = fault.Named(fault.Damaged, "source-incomplete", "the source is damaged")
@@ -49,9 +49,9 @@ type Options struct {
 	Force bool
 	// DryRun determines what would be moved and moves nothing.
 	DryRun bool
-	// Everything also moves what belongs to no conversation: checkpoints without one,
-	// agents with their logs, threads, documents, streams, pins, the log of operations. It needs all
-	// conversations.
+	// Everything also moves what belongs to no conversation: checkpoints without one, agents with
+	// their logs, threads, documents, streams, pins, the log of operations. It requires that all
+	// conversations are moved.
 	Everything bool
 	// AllowPlain allows copying an encrypted store into an unencrypted one.
 	AllowPlain bool
@@ -102,10 +102,10 @@ type Report struct {
 	// Checkpoints, Agents, Pins and Operations count what belongs to no conversation;
 	// see Options.Everything.
 	Checkpoints, Agents, Pins, Operations int
-	// Left names what the target has otherwise and keeps.
+	// Left names what differs at the target and was left alone.
 	Left []string
-	// Missing counts blobs that rows beside saves and checkpoints name and the source
-	// lacks. The rows were moved.
+	// Missing counts blobs that the source lacks although rows other than saves and
+	// checkpoints name them. The rows were moved.
 	Missing int
 }
 

@@ -47,10 +47,10 @@ type ArchiveOptions struct {
 type ArchiveResult struct {
 	// Archived is the number of conversations, and of agents without one.
 	Archived int
-	// Skipped are those that are used, damaged, or too large: all of InUse, Damaged and
-	// TooLarge.
+	// Skipped counts those that are in use, damaged or too large: the sum of InUse,
+	// Damaged and TooLarge.
 	Skipped, InUse, TooLarge int
-	// Damaged says which of them cannot be read.
+	// Damaged lists those that cannot be read.
 	Damaged []conversation.Unreadable
 	// Objects, Bytes, Rows and Blobs count what was moved.
 	Objects     int
@@ -67,9 +67,9 @@ func (r *ArchiveResult) add(info pack.Info) {
 }
 
 // Archive moves a conversation, with its checkpoints and its agent, or an agent
-// without a conversation, into the bucket. It reads as before; a change brings it
-// back. Its blobs leave the store with the next collection. Only rows
-// that lists need stay: see package pack.
+// without a conversation, into the bucket. It can be read as before; a change brings
+// it back. Its blobs leave the store with the next collection. Only rows that lists
+// need stay: see package pack.
 func (s *Service) Archive(ctx context.Context, id string) (pack.Info, error) {
 	return s.archiveIdle(ctx, id, time.Time{})
 }
@@ -123,7 +123,7 @@ func (s *Service) Unarchive(ctx context.Context, id string) error {
 	if _, err := s.stores.Rows.Get(ctx, keyspace.Conversation(id)); err != nil {
 		return nil // an agent without one
 	}
-	// An index of words may have dropped it.
+	// A search index may have dropped it.
 	return conversation.New(s.stores.Blobs, s.stores.Rows, nil).Changed(ctx, id)
 }
 
@@ -193,7 +193,7 @@ func (s *Service) ArchiveIdle(ctx context.Context, opts *ArchiveOptions) (Archiv
 	now := time.Now()
 	run := &archiveRun{Service: s, opts: opts, until: now.Add(-idle), now: now, seen: make(map[string]bool)}
 	if idle < 0 {
-		run.until = now.Truncate(time.Millisecond).Add(time.Millisecond) // what was changed in this one too
+		run.until = now.Truncate(time.Millisecond).Add(time.Millisecond) // includes changes in this millisecond
 	}
 	err := run.conversations(ctx)
 	if err == nil {
@@ -236,8 +236,8 @@ func (r *archiveRun) try(ctx context.Context, id string) (o outcome) {
 	return o
 }
 
-// ahead archives the next conversations at once, unless their outcomes are known. They
-// are counted in their order.
+// ahead archives the next conversations concurrently, unless their outcomes are
+// known. They are counted in order.
 func (r *archiveRun) ahead(ctx context.Context, keys []string) {
 	if _, known := r.outcomes[keyspace.Last(keys[0])]; known || r.opts.Workers <= 1 {
 		return
@@ -309,7 +309,8 @@ func (r *archiveRun) keys(ctx context.Context, in kv.Range) (keys []string, err 
 	return keys, nil
 }
 
-// pass moves the mark, never beyond the present millisecond: others may be changed in it yet.
+// pass moves the mark, but never beyond the present millisecond, in which others may still be
+// changed.
 func (r *archiveRun) pass(ctx context.Context, from, to string) error {
 	to = min(to, keyspace.ByTime(max(0, r.now.UnixMilli()), ""))
 	if r.opts.DryRun || to <= from {

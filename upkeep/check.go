@@ -152,7 +152,7 @@ type checkedRows struct {
 }
 
 // checkRows reads every row of the store, several ranges at a time. Rows that were set aside
-// are known to be damaged, and only counted.
+// are known to be damaged and are only counted.
 func (s *Service) checkRows(ctx context.Context) (*checkedRows, error) {
 	there := newKeySet()
 	aside := keyspace.Quarantine()
@@ -227,7 +227,7 @@ func (r *checkedRows) spans() []kv.Range {
 	return spans
 }
 
-// rowParts divides all keys, in their order, where a kind begins or ends that has many rows.
+// rowParts divides all keys, in order, at the beginning and end of each kind with many rows.
 // The range aside is one of the parts.
 func rowParts(aside kv.Range) []kv.Range {
 	borders := []string{aside.Start, aside.End}

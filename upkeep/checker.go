@@ -27,7 +27,7 @@ type checker struct {
 	seen   *graph.Set
 	unread bool // some row could not be read at all
 	roots  []graph.Root
-	there  *keySet         // rows that were there
+	there  *keySet         // rows that exist
 	spans  []kv.Range      // of conversations, which are compared together
 	bad    map[blob.ID]int // index into Damage
 
@@ -51,14 +51,14 @@ func (k *checker) check(ctx context.Context) (*Report, error) {
 	return k.report, nil
 }
 
-// rootRows reads the rows that name roots and remembers those.
+// rootRows reads the rows that name roots and remembers the roots.
 func (k *checker) rootRows(ctx context.Context) error {
 	for row, err := range k.conversations.RootRows(ctx) {
 		if err != nil {
 			if row.Key == "" {
 				return err
 			}
-			k.badRow(row.Key, err) // and go on with the next ones
+			k.badRow(row.Key, err) // and continue with the next ones
 			continue
 		}
 		k.roots = append(k.roots, graph.Root{Kind: graph.State, ID: row.Root})
@@ -66,7 +66,7 @@ func (k *checker) rootRows(ctx context.Context) error {
 	return nil
 }
 
-// readable reports whether a row could be read, though not understood.
+// readable reports whether a row could be read, even if not understood.
 func readable(err error) bool {
 	return errors.Is(err, kv.ErrCorrupt) || errors.Is(err, conversation.ErrNewerFormat)
 }
@@ -78,15 +78,15 @@ func (k *checker) badRow(key string, err error) {
 }
 
 // readsBeside is how many reads of a check or an archiving wait at the same time. A
-// database answers those in one round trip.
+// database answers them in one round trip.
 const readsBeside = 256
 
 // contentsBeside is how many contents are read at the same time. Files may be large, and each
 // takes its size in memory.
 const contentsBeside = 16
 
-// scansBeside is how many scans of a check go on at the same time: while one waits for the
-// store, the rows of another are decoded.
+// scansBeside is how many scans of a check run at the same time: while one waits for
+// the store, the rows of another are decoded.
 const scansBeside = 4
 
 // pointers reports heads and places in lists that contradict the histories of conversations.
@@ -105,8 +105,8 @@ func (k *checker) pointers(ctx context.Context) error {
 	return err
 }
 
-// doubtful returns the conversations of a range whose rows do not plainly agree. Some of them
-// were changed meanwhile.
+// doubtful returns the conversations of a range whose rows do not clearly agree. Some may
+// have changed meanwhile.
 func (k *checker) doubtful(ctx context.Context, in kv.Range) ([]string, error) {
 	all, doubtful, err := k.conversations.Pointers(ctx, in)
 	for _, p := range all {
@@ -134,7 +134,7 @@ func (k *checker) conversation(ctx context.Context, id string) (*Damage, error) 
 	if !errors.As(err, &wrong) {
 		return nil, k.ignoreReported(err)
 	}
-	// A save that came between the reads changed both rows.
+	// A save between the reads changed both rows.
 	if again, err := k.conversations.Get(ctx, id); err != nil || again.Save != info.Save {
 		return nil, k.ignoreReported(err)
 	}
@@ -210,7 +210,8 @@ func (k *checker) allRoots(ctx context.Context) iter.Seq2[graph.Root, error] {
 	}
 }
 
-// blobs visits everything that is referenced. Leaves are looked up beside the walk.
+// blobs visits everything that is referenced. Leaves are looked up concurrently with
+// the walk.
 func (k *checker) blobs(ctx context.Context) error {
 	look := &lookUp{blobs: k.stores.Blobs, batches: make(chan []graph.Node)}
 	var work sync.WaitGroup
@@ -247,7 +248,7 @@ func (k *checker) blobs(ctx context.Context) error {
 	return errors.Join(err, look.err)
 }
 
-// lookUp finds out which of many blobs are missing.
+// lookUp finds the missing ones among many blobs.
 type lookUp struct {
 	blobs   blob.Store
 	batches chan []graph.Node

@@ -58,11 +58,11 @@ func (r *CollectResult) unreadable(err error) {
 	r.Unreadable = append(r.Unreadable, err)
 }
 
-// Collect removes unreferenced blobs, while writers go on, and the streams that have
-// expired. It can be killed at any point: everything removed by then was not needed, and
-// the next run starts from the beginning. If something cannot be read, its references are unknown: then everything
-// is counted, nothing is removed, and the result says why. It takes about 90 bytes of
-// memory for each live blob.
+// Collect removes unreferenced blobs and expired streams while writers continue. It
+// can be killed at any point: everything removed by then was not needed, and the
+// next run starts from the beginning. If something cannot be read, its references
+// are unknown: then everything is counted, nothing is removed, and the result says
+// why. It takes about 90 bytes of memory for each live blob.
 func (s *Service) Collect(ctx context.Context, opts *CollectOptions) (CollectResult, error) {
 	sweeper := s.stores.Inventory
 	if sweeper == nil {
@@ -85,8 +85,8 @@ func (s *Service) Collect(ctx context.Context, opts *CollectOptions) (CollectRes
 	}
 	var res CollectResult
 	live := new(graph.Set)
-	// A scan misses a conversation that is forked behind it and deleted ahead of it,
-	// and roots that move while rows are read. Scanning until nothing new appears
+	// A scan misses a conversation that is forked behind it and then deleted ahead of
+	// it, and roots that move while rows are read. Scanning until nothing new appears
 	// finds them.
 	for found := true; found; {
 		before := live.Len()

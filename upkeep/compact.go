@@ -20,7 +20,7 @@ const (
 	// busy store must not grow without limit.
 	maxBacklog = 256 << 20
 	// compactPage is how many blobs are examined before others get their turn. A pass
-	// begins with fewer, so that one that is stopped early has made progress.
+	// begins with firstPage, so that one that is stopped early has made progress.
 	firstPage, compactPage = 16, 128
 )
 
@@ -28,9 +28,9 @@ const (
 // the word compact.
 var compactMark = keyspace.Setting("settled")
 
-// Compactor compresses recently stored content when the store is idle. Writers then
-// wait for the disk and not for the compressor. The next process continues where the
-// last one stopped, by a mark in the rows.
+// Compactor compresses recently stored content when the store is idle, so writers
+// wait for the disk but not for the compressor. A mark in the rows lets the next
+// process continue where the last one stopped.
 //
 // A nil Compactor is for a store that compresses at once: it does nothing.
 type Compactor struct {
@@ -56,9 +56,9 @@ type Compressor interface {
 }
 
 // NewCompactor returns a compactor of the blobs that arrive in the store below the
-// layer that compresses. It works by itself when the store is idle, unless it is
-// manual: then only Compact does. Attach completes it, because the layer needs its
-// Notice first.
+// compressing layer. It works by itself when the store is idle, unless it is manual:
+// then only Compact works. Call Attach to complete it; it is separate because the
+// layer needs Notice first.
 func NewCompactor(replacer blob.Replacer, arrivals blob.Arrivals, manual bool) *Compactor {
 	return &Compactor{replacer: replacer, arrivals: arrivals, manual: manual, pass: make(chan struct{}, 1)}
 }
@@ -82,8 +82,7 @@ func (c *Compactor) Notice(bytes int64) {
 	}
 }
 
-// run works until nothing is left or until the first error; a later run does the
-// rest.
+// run works until nothing is left or until the first error; a later run continues.
 func (c *Compactor) run(ctx context.Context, done chan struct{}) {
 	defer close(done)
 	for {
@@ -184,7 +183,7 @@ func (c *Compactor) lookedAt(puts uint64, infos []blob.Info) (used bool) {
 	return used && c.backlog < maxBacklog
 }
 
-// Close ends the work in the background. What is left waits for the next process.
+// Close stops the background work. The next process does what is left.
 func (c *Compactor) Close() {
 	if c == nil {
 		return

@@ -7,8 +7,8 @@
 // any point, and removes nothing that a row refers to. Collect removes nothing if a
 // damaged row or blob hides its references. Check changes nothing.
 //
-// It leaves to the services what their rows mean, and to the drivers how blobs are
-// listed, swept and replaced. It takes stores, so that it works on any stack:
+// The services define what their rows mean, and the drivers how blobs are listed,
+// swept and replaced. It takes stores, so it works on any stack:
 //
 //	keep := upkeep.New(upkeep.Stores{Blobs: blobs, Rows: rows, Inventory: driver})
 //	report, err := keep.Check(ctx, &upkeep.CheckOptions{ReadData: true})

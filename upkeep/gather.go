@@ -39,8 +39,8 @@ type gatherer struct {
 	bytes int
 }
 
-// gather collects what belongs to a conversation or agent. It fails with ErrNotIdle if
-// that changed after a time, unless the time is zero.
+// gather collects everything that belongs to a conversation or agent. It fails with
+// ErrNotIdle if that changed after since, unless since is zero.
 func (s *Service) gather(ctx context.Context, id string, since time.Time) (pack.Contents, error) {
 	g := &gatherer{Service: s, id: id, since: since, seen: make(map[string]bool)}
 	if err := g.rowsOf(ctx); err != nil {
@@ -58,9 +58,9 @@ func (s *Service) gather(ctx context.Context, id string, since time.Time) (pack.
 	return pack.Contents{Rows: g.rows, Blobs: ids}, nil
 }
 
-// rowsOf collects the rows. Services say what belongs together, from what is not
-// archived; the rows themselves come from below the layer that seals values. What does not
-// depend on each other is read at the same time: a database answers it in one round trip.
+// rowsOf collects the rows. Services determine what belongs together, from what is
+// not archived; the rows themselves come from below the layer that seals values.
+// Independent reads run at the same time: a database answers them in one round trip.
 func (g *gatherer) rowsOf(ctx context.Context) error {
 	var info conversation.Info
 	var own *owner
@@ -152,8 +152,8 @@ func (g *gatherer) add(ctx context.Context, ranges ...kv.Range) error {
 	return err
 }
 
-// checkpoints takes those that were made in the conversation. One that is listed
-// with it and belongs to another stays where it is.
+// checkpoints takes those that were made in the conversation. One that is listed with
+// it but belongs to another stays where it is.
 func (g *gatherer) checkpoints(ctx context.Context, listed []kv.Row) error {
 	service := checkpoint.New(g.stores.Blobs, g.stores.Live, nil)
 	ranges, err := abreast.All(listed, readsBeside, func(row kv.Row) (kv.Range, error) {
@@ -210,7 +210,7 @@ func (g *gatherer) agent(ctx context.Context, a *owner) error {
 	return g.add(ctx, keyspace.AgentEvents(a.id, 0))
 }
 
-// blobs walks as the collector does, in a store that has these rows only.
+// blobs walks as the collector does, in a store that has only these rows.
 func (g *gatherer) blobs(ctx context.Context) ([]blob.ID, error) {
 	copied := memkv.New(nil)
 	b := &kv.Batch{}
@@ -260,14 +260,14 @@ func (g *gatherer) sound(ctx context.Context, id blob.ID) error {
 	return errors.Join(err, r.Close())
 }
 
-// checkPacks adds what is wrong with packs to a report.
+// checkPacks adds the damage of packs to a report.
 func (s *Service) checkPacks(ctx context.Context, report *Report, data bool) error {
 	if s.stores.Packs == nil {
 		return nil
 	}
 	return s.stores.Packs.Check(ctx, data, func(key, id string, err error) error {
-		// A changed bit may look like a newer format. What a newer release wrote is
-		// reported too, and the check goes on.
+		// A changed bit may look like a newer format, so rows that a newer release wrote
+		// are reported, too, and the check continues.
 		if !isDamage(err) && !errors.Is(err, pack.ErrNewerFormat) {
 			return fmt.Errorf("check packs: %w", err)
 		}

@@ -13,8 +13,8 @@ import (
 )
 
 // Reencrypt encrypts with the active key what is sealed with a retired one. It may be
-// interrupted and called again. progress, if set, is called for every page. What is in
-// packs cannot be changed there: archived conversations are brought back.
+// interrupted and called again. progress, if set, is called for every page. Packs
+// cannot be changed in place, so archived conversations are brought back.
 func (s *Service) Reencrypt(ctx context.Context, progress func()) error {
 	if s.stores.Crypt == nil {
 		return sealed.ErrNotEncrypted
@@ -33,7 +33,7 @@ func (s *Service) Reencrypt(ctx context.Context, progress func()) error {
 	if err != nil {
 		return err
 	}
-	// What is in quarantine does not open, and stays as it is.
+	// Rows in quarantine cannot be opened and stay as they are.
 	aside := keyspace.Quarantine()
 	for _, rows := range []kv.Range{{End: aside.Start}, {Start: aside.End}} {
 		if _, err := s.stores.Sealed.Reseal(ctx, rows); err != nil {
@@ -50,10 +50,10 @@ type KeyUse struct {
 	Indexes     int64 // stat indexes, which may be removed
 }
 
-// Needed reports whether something would be lost with the key.
+// Needed reports whether anything would be lost with the key.
 func (u KeyUse) Needed() bool { return u.Blobs+u.Rows+u.Packed > 0 }
 
-// KeyCount counts by key. Keys with which nothing is sealed are missing.
+// KeyCount counts by key. It leaves out keys with which nothing is sealed.
 type KeyCount struct {
 	Use map[keyring.KeyID]KeyUse
 	// Unreadable counts blobs and rows that do not say what they are sealed with. No
@@ -61,8 +61,8 @@ type KeyCount struct {
 	Unreadable int64
 }
 
-// CountKeys looks at every blob of a driver, by its stored name, and at every row and
-// pack of the store, and counts what is sealed with which key.
+// CountKeys reads every blob of a driver, by its stored name, and every row and pack
+// of the store, and counts them by the key that seals them.
 func (s *Service) CountKeys(ctx context.Context, driver interface {
 	blob.Store
 	blob.Lister

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// keySet remembers keys by their sums. It can hold a key for another one, in one of 2^64
-// cases, so it only saves looks that would find nothing wrong. Keys are added by several at
-// once, and looked up when all were added.
+// keySet remembers keys by their sums. It can mistake a key for another one, in one
+// of 2^64 cases, so it is used only to skip lookups that would find nothing wrong.
+// Several goroutines add keys; lookups begin when all are added.
 type keySet struct {
 	seed maphash.Seed
 	mu   sync.Mutex // guards sums while keys are added

@@ -15,11 +15,11 @@ import (
 // ErrNoQuarantine says that the rows of a store cannot be set aside from here.
 var ErrNoQuarantine = fault.Named(fault.Unsupported, "no-quarantine", "rows can only be quarantined on the machine that holds the store")
 
-// Quarantine sets damaged rows aside, so that whatever reads many rows works again, and
-// returns their keys. They are kept as they are stored, under other keys;
-// RestoreQuarantine puts them back. A row of a newer release, or of a key that is not
-// there, is not damaged and stays. What only a row that was set aside refers to may go
-// with the next collection.
+// Quarantine sets damaged rows aside, so that everything that reads many rows works
+// again, and returns their keys. They are kept as they are stored, under other keys;
+// RestoreQuarantine puts them back. A row of a newer release, or one sealed with a
+// missing key, is not damaged and stays. The next collection may remove what only a
+// quarantined row refers to.
 func (s *Service) Quarantine(ctx context.Context) (_ []string, err error) {
 	if s.stores.Bare == nil {
 		return nil, ErrNoQuarantine
@@ -66,8 +66,8 @@ func (s *Service) corrupt(ctx context.Context, key string) (bool, error) {
 	return false, err
 }
 
-// noteChanged lets indexes read the conversations again to which rows belong. It is a
-// commit after those that move rows: at worst an index finds what is set aside.
+// noteChanged makes indexes read the conversations of rows again. It is a commit
+// after those that move rows: at worst an index still finds what was set aside.
 func (s *Service) noteChanged(ctx context.Context, keys []string) error {
 	var ids []string
 	for _, key := range keys {
@@ -83,7 +83,7 @@ func (s *Service) noteChanged(ctx context.Context, keys []string) error {
 	return conversation.New(s.stores.Blobs, s.stores.Rows, nil).Changed(ctx, ids...)
 }
 
-// moveRow gives a row another key, as it is stored.
+// moveRow gives a row another key and keeps its stored bytes.
 func (s *Service) moveRow(ctx context.Context, from, to string) error {
 	row, err := s.stores.Bare.Get(ctx, from)
 	if err != nil {
@@ -108,8 +108,8 @@ func (s *Service) Quarantined(ctx context.Context) ([]string, error) {
 	return keys, nil
 }
 
-// RestoreQuarantine puts rows back that were set aside, and returns their keys. One
-// whose place is taken stays aside.
+// RestoreQuarantine puts quarantined rows back and returns their keys. A row whose
+// place is taken stays aside.
 func (s *Service) RestoreQuarantine(ctx context.Context) ([]string, error) {
 	if s.stores.Bare == nil {
 		return nil, ErrNoQuarantine

@@ -15,15 +15,15 @@ import (
 	"github.com/stet-dev/stet/stream"
 )
 
-// relation says which other rows must be there because of a row of a kind. Rows that
-// belong together come and go in one commit, so that one without the other was
+// relation says which other rows must exist because of a row of a kind. Rows that
+// belong together are written and removed in one commit, so if one is missing, it was
 // lost. docs/FORMAT.md has the table.
 type relation struct {
 	rows kv.Range
-	// of returns the keys that must be there. Relations that keys alone tell hold also
-	// where a value cannot be read.
+	// of returns the keys that must exist. Relations that follow from keys alone also
+	// hold if a value cannot be read.
 	of func(key string) []string
-	// read, if set, reads the row: what its value names must be there, too.
+	// read, if set, reads the row: what its value names must exist, too.
 	read func(row kv.Row) ([]string, error)
 }
 
@@ -90,9 +90,9 @@ func neededRows() []kv.Range {
 	}
 }
 
-// checkRelations finds rows without those that belong to them, in both directions.
-// Heads and places in the list of conversations are compared by package conversation. It
-// does not look again for rows that were there.
+// checkRelations finds rows whose counterparts are missing, in both directions.
+// Package conversation compares heads and places in the list of conversations. Rows
+// that the check has already seen are not looked up again.
 func (s *Service) checkRelations(ctx context.Context, there *keySet) ([]Damage, error) {
 	checks := []func(*related) error{}
 	for _, rel := range relations() {
@@ -116,7 +116,7 @@ type related struct {
 	damage []Damage
 }
 
-// needed is a row, and another one that must be there because of it.
+// needed is a row, and another one that must exist because of it.
 type needed struct{ of, key string }
 
 // maxNeeded is how many are looked up together.
@@ -157,7 +157,7 @@ func (r *related) check(ctx context.Context, rel relation) error {
 	return r.lookUp(ctx, waiting)
 }
 
-// lookUp looks for rows together, and for those that it does not find again.
+// lookUp looks up rows together, and looks again for those that it does not find.
 func (r *related) lookUp(ctx context.Context, all []needed) error {
 	found, err := abreast.All(all, readsBeside, func(n needed) (bool, error) { return r.has(ctx, n.key) })
 	for i, n := range all {
@@ -174,7 +174,7 @@ func (r *related) need(ctx context.Context, of, key string) error {
 	if err != nil || found {
 		return err
 	}
-	// Both may have gone, or moved on, between the two looks.
+	// Both may have been removed or changed between the two looks.
 	if still, err := r.has(ctx, of); err != nil || !still {
 		return err
 	}
@@ -187,7 +187,7 @@ func (r *related) need(ctx context.Context, of, key string) error {
 	return nil
 }
 
-// has reports whether there is a row, also if it cannot be read.
+// has reports whether a row exists, even if it cannot be read.
 func (r *related) has(ctx context.Context, key string) (bool, error) {
 	_, err := r.rows.Get(ctx, key)
 	if errors.Is(err, kv.ErrNotFound) {
@@ -199,13 +199,14 @@ func (r *related) has(ctx context.Context, key string) (bool, error) {
 	return false, err
 }
 
-// checkpoints looks whether each checkpoint is in the lists that it belongs to.
+// checkpoints checks that each checkpoint is in the lists that it belongs to.
 //
-// It is in that of its conversation. In that of its directory it is unless it came
-// from another store whose numbers are taken here; so it is missed there if the list
-// goes on after it, or should end with it, and has no other one of its number. One that
-// is known to come from another store is missed only if the list should end with it:
-// retention may have removed what had its number.
+// It must be in the list of its conversation. It must be in the list of its directory
+// unless it came from another store and its number is taken here; so it counts as
+// missing there if the list continues after it, or should end with it, and has no
+// other one with its number. One that is known to come from another store counts as
+// missing only if the list should end with it: retention may have removed the one
+// that had its number.
 func (r *related) checkpoints(ctx context.Context) error {
 	type place struct {
 		workspace string

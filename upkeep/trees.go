@@ -14,8 +14,8 @@ import (
 	"github.com/stet-dev/stet/workspace"
 )
 
-// checkTrees finds what is wrong with the trees of checkpoints. Only a damaged
-// store pays for it.
+// checkTrees finds the damage in the trees of checkpoints. It costs time only on a
+// damaged store.
 func (s *Service) checkTrees(ctx context.Context, report *Report, readData bool) error {
 	checkpoints := checkpoint.New(s.stores.Blobs, s.stores.Rows, nil)
 	for row, err := range s.stores.Rows.Scan(ctx, keyspace.Checkpoints(), kv.ScanOptions{KeysOnly: true}) {

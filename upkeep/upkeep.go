@@ -22,7 +22,7 @@ import (
 	"github.com/stet-dev/stet/thread"
 )
 
-// ErrNoInventory says that the store cannot enumerate what it holds.
+// ErrNoInventory says that the store cannot enumerate its content.
 var ErrNoInventory = fault.Named(fault.Unsupported, "no-inventory", "this kind of store cannot list its contents from here")
 
 // Inventory is the part of a driver that upkeep needs: to enumerate and to sweep.
@@ -36,8 +36,8 @@ type Stores struct {
 	// Blobs and Rows are the stores with every layer, as the services see them.
 	Blobs blob.Store
 	Rows  kv.Store
-	// Inventory enumerates and sweeps the blobs, by the ids that Blobs knows. Without
-	// it nothing is collected, and Check does not look for unreferenced blobs.
+	// Inventory enumerates and sweeps the blobs, by the ids that Blobs uses. Without it
+	// nothing is collected, and Check does not look for unreferenced blobs.
 	Inventory Inventory
 	// Roots are those of further services, which keep blobs under rows of their own.
 	Roots []conversation.Roots
@@ -104,8 +104,8 @@ func (h Holders) all() []conversation.Roots {
 	return append([]conversation.Roots{h.Conversations}, h.others()...)
 }
 
-// both yields the roots of two services. Like each of them it goes on after a row that
-// cannot be read.
+// both yields the roots of two services. Like each of them it continues after a row
+// that cannot be read.
 func both(one, other conversation.Roots) conversation.Roots {
 	return func(ctx context.Context) iter.Seq2[graph.Root, error] {
 		return func(yield func(graph.Root, error) bool) {

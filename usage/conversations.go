@@ -13,10 +13,11 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// ByConversation returns what each conversation reaches with its saves and its
-// checkpoints, the largest first. Content that several share counts with each of them.
-// Of a conversation that is damaged, what can be read counts, and damaged says what
-// could not; one whose record cannot be read is only in damaged.
+// ByConversation returns the size of what each conversation reaches with its saves
+// and checkpoints, the largest first. Content that several conversations share counts
+// for each of them. A damaged conversation counts as far as it can be read, and
+// damaged lists what could not be read; one whose record cannot be read is only in
+// damaged.
 func (s *Store) ByConversation(ctx context.Context) (all []Conversation, damaged []conversation.Unreadable, err error) {
 	all, damaged, err = s.byConversation(ctx)
 	if err != nil {
@@ -27,7 +28,7 @@ func (s *Store) ByConversation(ctx context.Context) (all []Conversation, damaged
 }
 
 func (s *Store) byConversation(ctx context.Context) (all []Conversation, damaged []conversation.Unreadable, err error) {
-	book, _, err := s.inventory(ctx) // damage of blobs that are nobody's is for Measure
+	book, _, err := s.inventory(ctx) // Measure reports damage of blobs without an owner
 	if err != nil {
 		return nil, nil, err
 	}
@@ -77,7 +78,7 @@ func (s *Store) reach(ctx context.Context, book *ledger, id string) (sum Count, 
 	return m.sum, errors.Join(m.damaged...), nil
 }
 
-// roots counts the trees of a conversation, and gives its states.
+// roots counts the trees of a conversation, and yields its states.
 func (s *Store) roots(ctx context.Context, m *meter, id string) iter.Seq2[graph.Root, error] {
 	return func(yield func(graph.Root, error) bool) {
 		for save, err := range s.Conversations.History(ctx, id, &conversation.HistoryOptions{Newest: true}) {

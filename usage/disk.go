@@ -10,7 +10,7 @@ import (
 )
 
 // Disk adds up the sizes of the files below a directory, which must exist. A file or
-// a directory that vanishes during the walk takes nothing.
+// directory that vanishes during the walk counts as empty.
 func Disk(ctx context.Context, dir string) (int64, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return 0, fmt.Errorf("measure files: %w", err)

@@ -17,7 +17,7 @@ const (
 	maxMoments = 250_000 // of a store, so that memory is bounded
 )
 
-// moment is a point of time at which something was saved.
+// moment is a time at which something was saved.
 type moment struct {
 	unixMS int64
 	root   blob.ID // of a state, or of a tree
@@ -102,15 +102,15 @@ func (h *history) ordered(order []int) []Point {
 	return h.taken
 }
 
-// largest returns the conversations that brought most.
+// largest returns the conversations that added the most.
 func (h *history) largest(n int) []Conversation {
 	bySize(h.conversations)
 	return h.conversations[:min(n, len(h.conversations))]
 }
 
 // saves lists the saves of all conversations, at most maxSaves of each, and fewer
-// where there are very many conversations. It leaves unreadable saves to rest, which
-// reports them.
+// where there are very many conversations. It leaves unreadable saves to the method
+// rest, which reports them.
 func (h *history) saves(ctx context.Context) error {
 	most, begin := maxSaves, 0
 	for s, err := range h.store.Conversations.Saves(ctx) {
@@ -186,8 +186,8 @@ func (h *history) trees(ctx context.Context) error {
 	return nil
 }
 
-// thinned takes at most n elements out of a list, evenly, the first and the last
-// among them.
+// thinned picks at most n elements of a list, evenly, including the first and the
+// last.
 func thinned[T any](list []T, n int) []T {
 	if len(list) <= n {
 		return list

@@ -12,7 +12,7 @@ import (
 )
 
 // ledger has a line for each blob: its size, and the kinds it was met as. The listed
-// blobs are a sorted list and not a map, since that takes half the memory. It is safe
+// blobs are a sorted list, not a map, since that takes half the memory. It is safe
 // for concurrent use.
 type ledger struct {
 	listed bool  // the store enumerates its blobs
@@ -29,7 +29,7 @@ type ledger struct {
 	epoch  uint32
 }
 
-// mark says as what a blob was met: a bit for each kind whose references differ.
+// mark records as what a blob was met: a bit for each kind whose references differ.
 type mark uint32
 
 const (
@@ -68,7 +68,7 @@ func (l *ledger) find(id blob.ID) (int, bool) {
 	return slices.BinarySearchFunc(l.ids, id, blob.ID.Compare)
 }
 
-// size returns what a listed blob takes.
+// size returns the stored size of a listed blob.
 func (l *ledger) size(id blob.ID) (int64, bool) {
 	if i, ok := l.find(id); ok {
 		return l.stored[i], true
@@ -167,7 +167,7 @@ func (l *ledger) uncounted() (sum Count) {
 	return sum
 }
 
-// begin forgets what was met, without a look at every line.
+// begin forgets what was met, without visiting every line.
 func (l *ledger) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

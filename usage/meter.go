@@ -27,7 +27,7 @@ const (
 	Other       = "other"
 )
 
-// kindNames says under which name each kind of blob is counted.
+// kindNames maps each kind of blob to the name under which it is counted.
 var kindNames = map[graph.Kind]string{
 	graph.State: States, graph.CloudState: States, graph.Archive: States,
 	graph.Turn: Turns, graph.AgentTurn: Turns,
@@ -38,7 +38,7 @@ var kindNames = map[graph.Kind]string{
 // the stack of a goroutine cannot.
 const maxDepth = 10_000
 
-// errEnough says that as much was read as the caller wants.
+// errEnough says that the caller's read limit was reached.
 var errEnough = errors.New("enough was read")
 
 // meter counts blobs by kind while walks meet them.
@@ -77,7 +77,7 @@ func (l *limited) Get(ctx context.Context, id blob.ID) ([]byte, error) {
 }
 
 // get reads a blob and counts it. ok is false for one that is lost or damaged; a
-// damaged one is stored all the same.
+// damaged one still takes space.
 func (m *meter) get(ctx context.Context, kind string, id blob.ID) (data []byte, ok bool, err error) {
 	data, err = m.blobs.Get(ctx, id)
 	switch {
@@ -152,7 +152,7 @@ func (m *meter) graph(ctx context.Context, ref graph.Ref, depth int) (int64, err
 		return 0, nil
 	}
 	total := int64(len(data))
-	refs, _ := graph.Refs(ref.Kind, data) // what comes before the damage is there
+	refs, _ := graph.Refs(ref.Kind, data) // returns the references before the damage
 	for _, r := range refs {
 		below, err := m.graph(ctx, r, depth+1)
 		if err != nil {
@@ -208,7 +208,7 @@ func (m *meter) node(ctx context.Context, kind string, id blob.ID) (data []byte,
 	return data, ok, err
 }
 
-// lost reports a blob that something needs and that cannot be read.
+// lost reports a blob that is needed but cannot be read.
 func (m *meter) lost(what string, id blob.ID) {
 	m.damage(fmt.Errorf("read %s: blob %s is missing or damaged: %w", what, id, blob.ErrCorrupt))
 }
@@ -256,7 +256,7 @@ func (m *meter) walk(ctx context.Context, roots iter.Seq2[graph.Root, error]) er
 	})
 }
 
-// readable passes over what is damaged, and keeps it for the report.
+// readable skips what is damaged, and records it for the report.
 func (m *meter) readable(ctx context.Context, roots iter.Seq2[graph.Root, error]) iter.Seq2[graph.Root, error] {
 	return func(yield func(graph.Root, error) bool) {
 		for r, err := range roots {
@@ -290,7 +290,7 @@ func (s *Store) rest(ctx context.Context, m *meter) error {
 	return m.walk(ctx, s.checkpointRoots(ctx, m))
 }
 
-// checkpointRoots counts trees, and gives what else checkpoints refer to.
+// checkpointRoots counts trees, and yields what else checkpoints refer to.
 func (s *Store) checkpointRoots(ctx context.Context, m *meter) iter.Seq2[graph.Root, error] {
 	return func(yield func(graph.Root, error) bool) {
 		for needs, err := range s.Checkpoints.Needs(ctx) {

@@ -14,7 +14,7 @@ import (
 	"github.com/stet-dev/stet/conversation"
 )
 
-// Store is a store that can be measured. The services see what keeps blobs of the
+// Store is a store that can be measured. Its services yield what keeps blobs of the
 // store alive, without archived conversations.
 type Store struct {
 	Blobs         blob.Store
@@ -27,14 +27,14 @@ type Store struct {
 	// Lister enumerates the stored blobs. If it is nil, sizes are those of contents,
 	// and unreferenced blobs are unknown.
 	Lister blob.Lister
-	// Archived gives the archived conversations; nil where there are none.
+	// Archived yields the archived conversations; nil if there are none.
 	Archived func(context.Context) iter.Seq2[Archived, error]
-	// Names is where titles are looked up, also those of archived conversations; nil
-	// means Conversations.
+	// Names is where titles are looked up, including those of archived conversations;
+	// nil means Conversations.
 	Names *conversation.Store
-	// Rows counts the rows of the store; nil where that is not known.
+	// Rows counts the rows of the store; nil if that is unknown.
 	Rows func(context.Context) (int64, error)
-	// Dir is the directory of the store; empty where it has none on this machine.
+	// Dir is the directory of the store; empty if it has none on this machine.
 	Dir string
 }
 
@@ -47,15 +47,15 @@ type Archived struct {
 
 // Options configure a report; nil gives the defaults.
 type Options struct {
-	// History adds what needs the contents and the order in which they came: the
-	// points, the conversations, and the logical and the content bytes.
+	// History adds the figures that need the contents and the order in which they were
+	// saved: the points, the conversations, and the logical and content bytes.
 	History bool
-	// MaxRead is the most bytes of content that are read; 0 means no limit. A report
-	// that reached it is partial.
+	// MaxRead limits the bytes of content that are read; 0 means no limit. A report that
+	// reaches it is partial.
 	MaxRead int64
-	// Points is the most points over time, 160 by default.
+	// Points limits the number of points over time, 160 by default.
 	Points int
-	// Conversations is the most conversations, the largest; 1,000 by default.
+	// Conversations limits the list to the largest conversations, 1,000 by default.
 	Conversations int
 }
 
@@ -70,15 +70,15 @@ type Kind struct {
 	Count
 }
 
-// Point says what had been stored at a time.
+// Point is what had been stored by a time.
 type Point struct {
 	UnixMS int64
 	// Bytes has one figure for each of the report's kinds.
 	Bytes []int64
 }
 
-// Conversation is what one conversation takes. In a report that is what it brought:
-// content that an earlier one had stored counts there.
+// Conversation is what one conversation takes. In a report that is what it added:
+// content that an earlier conversation had stored counts for that one.
 type Conversation struct {
 	// ID is empty for checkpoints that belong to no conversation.
 	ID, Title string
@@ -88,30 +88,32 @@ type Conversation struct {
 
 // Report is what a store takes.
 type Report struct {
-	// Listed says that the store enumerates its blobs. If not, bytes are those of
+	// Listed means that the store enumerates its blobs. If not, bytes are those of
 	// contents, and All, Unreferenced and Deltas are zero.
 	Listed bool
-	// All is every stored blob, Deltas how many are stored as the difference to another.
+	// All counts every stored blob; Deltas is how many are stored as the difference from
+	// another.
 	All    Count
 	Deltas int64
 	// Kinds are the blobs that something refers to, the largest kind first.
 	Kinds []Kind
-	// Unreferenced is what nothing refers to; zero in a partial report.
+	// Unreferenced counts blobs that nothing refers to; zero in a partial report.
 	Unreferenced Count
-	// Partial says that so much is stored that only a part was looked at.
+	// Partial means that so much is stored that only a part was examined.
 	Partial bool
-	// Damaged says which rows and trees could not be read.
+	// Damaged lists the rows and trees that could not be read.
 	Damaged []error
 
-	// Archived counts the archived conversations, Packs and PackBytes what they take.
+	// Archived counts the archived conversations; Packs and PackBytes are what they
+	// take.
 	Archived, Packs, PackBytes int64
-	// Rows is the number of rows and Disk what the files of the store take.
+	// Rows is the number of rows; Disk is the size of the store's files.
 	Rows, Disk int64
 
 	// Logical is the size of everything that was saved, in full and each time that it
 	// was saved; Content counts everything once.
 	Logical, Content int64
-	// Points are in the order of time. What has no time, as agents, is not in them.
+	// Points are in the order of time. They leave out what has no time, such as agents.
 	Points        []Point
 	Conversations []Conversation
 
@@ -201,7 +203,7 @@ func (s *Store) archived(ctx context.Context, r *Report, saved *history) error {
 	return nil
 }
 
-// around measures what is not a blob.
+// around measures everything but blobs.
 func (s *Store) around(ctx context.Context, r *Report) (err error) {
 	if s.Rows != nil {
 		if r.Rows, err = s.Rows(ctx); err != nil {

@@ -124,8 +124,8 @@ func (r *chunkReader) Close() error {
 	return nil
 }
 
-// PutFile stores a content of any length and returns an entry for it without
-// name and mode. It holds at most a few MiB at a time.
+// PutFile stores content of any length and returns an entry for it without name and mode.
+// It holds at most a few MiB in memory at a time.
 func PutFile(ctx context.Context, store blob.Store, content io.Reader) (Entry, error) {
 	return putFile(content, func(b blob.Blob) error { return store.Put(ctx, b) })
 }

@@ -27,6 +27,6 @@
 //     scan, never a wrong tree.
 //
 // Scan stores blobs but does not flush them: the commit that names the tree, or
-// Store.Flush, makes them durable. Which trees to keep, who owns which changes, and
-// how to restore a tree to disk is left to the callers.
+// Store.Flush, makes them durable. Callers decide which trees to keep, who owns which
+// changes, and how to restore a tree to disk.
 package workspace

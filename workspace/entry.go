@@ -14,10 +14,10 @@ var (
 	ErrBadNode = fault.Named(fault.Damaged, "bad-tree", "malformed tree node")
 	// ErrBadPath says that a path may not appear in a tree; see CheckPath.
 	ErrBadPath = fault.Named(fault.Invalid, "bad-path", "path not allowed")
-	// ErrBadIndex says that an index is damaged or of another version. It is only
-	// a cache: carry on without it.
+	// ErrBadIndex says that an index is damaged or of another version. It is only a
+	// cache: go on without it.
 	ErrBadIndex = fault.New(fault.Damaged, "unusable index")
-	// ErrRootRefused says that a directory is too much to be a workspace.
+	// ErrRootRefused says that a directory must not be a workspace; see RootAllowed.
 	ErrRootRefused = fault.Named(fault.Invalid, "root-refused", "directory refused as workspace root")
 )
 
@@ -115,12 +115,13 @@ const (
 	ReasonExcluded Reason = "excluded"
 	// ReasonSecret: matches Options.Secrets, and no ignore file excludes it.
 	ReasonSecret Reason = "secret"
-	// ReasonPurged: it was captured, and removed from the store since. No scan gives it.
+	// ReasonPurged: it was captured before and has been removed from the store. No scan
+	// returns it.
 	ReasonPurged Reason = "purged"
 )
 
-// ByRule reports whether the user's rules or settings leave a path out, so that it could
-// be captured otherwise.
+// ByRule reports whether the path is left out by the user's rules or settings, and could
+// otherwise be captured.
 func (r Reason) ByRule() bool {
 	return r == ReasonIgnored || r == ReasonExcluded || r == ReasonSecret
 }

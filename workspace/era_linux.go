@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namesKept changes when an index keeps more names of a directory than it did: a scan then
+// namesKept changes when indexes begin to keep more names of a directory: a scan then
 // lists every directory once. Version 1 keeps those of repositories.
 const namesKept = 1
 

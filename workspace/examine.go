@@ -133,8 +133,8 @@ func (j *dirJob) sameRules() bool {
 	return j.prev != nil && !j.forced && !j.partial && j.prev.rules == j.rules.fingerprint()
 }
 
-// judge applies the rules to a name. It returns the flags that a captured entry gets, or
-// why the name is left out.
+// judge applies the rules to a name. It returns the flags of the captured entry, or why
+// the name is left out.
 func (w *worker) judge(j *dirJob, name string, kind fileKind, prev *indexEntry) (entryFlags, Reason) {
 	if w.s.given.empty() && (j.forced || w.s.opts.NoIgnore) {
 		return 0, ""
@@ -187,9 +187,9 @@ func ignoredButCaptured(kind fileKind, prev *indexEntry, touched *pathSet) (entr
 	return 0, false
 }
 
-// leave records a name that is not captured, by a rule or because it is a repository.
-// Where a tree may have had it, an excluded name must be listed: it was not removed.
-// The index keeps it, so that the next scan need not match it again.
+// leave records a name that is not captured, by a rule or because it is a repository. If
+// a tree may have had it, an excluded name must be listed: it was not removed. The index
+// keeps it, so that the next scan need not match it again.
 func (w *worker) leave(j *dirJob, i int, kind fileKind, why Reason) error {
 	if j.partial && why != ReasonExcluded {
 		return nil // the ignored directory itself is listed

@@ -20,7 +20,7 @@ var SecretFiles = []string{
 	"!**/testdata/**", "!**/test/**", "!**/tests/**", "!**/fixtures/**",
 }
 
-// given are the rules of the options.
+// given holds the rules of the options.
 type given struct {
 	exclude, secrets []pattern
 	sum              ruleSum // zero without rules
@@ -37,8 +37,9 @@ func (o *Options) given() given {
 
 func (g *given) empty() bool { return g.sum == ruleSum{} }
 
-// rules are those above the workspace's own files. They match nothing by themselves; a
-// directory whose verdicts were made under other options has another fingerprint.
+// rules returns the rules above the workspace's own files. They match nothing by
+// themselves; they give a directory whose verdicts were made under other options another
+// fingerprint.
 func (g *given) rules() *rules {
 	if g.empty() {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// IgnoredStamp shows whether an ignored file has changed, without its content. That of a
-// repository shows only whether it is still there.
+// IgnoredStamp shows whether an ignored file has changed, without its content. The stamp
+// of a repository shows only whether it is still there.
 type IgnoredStamp struct {
 	Path         string
 	Size         int64
@@ -68,7 +68,8 @@ func sortStamps(stamps []IgnoredStamp) []IgnoredStamp {
 
 // filesIn returns up to limit names of regular files in a directory.
 func filesIn(root *os.Root, path string, limit int) (names []string, more bool) {
-	// It may have become a FIFO without a writer. The slash refuses what is not a directory.
+	// It may have become a FIFO without a writer. The slash makes open fail for anything but
+	// a directory.
 	dir, err := root.OpenFile(path+"/", os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, false

@@ -14,9 +14,9 @@ import (
 // old. It is loaded directory by directory on demand, from its file or from the nodes
 // of its tree. It is safe for concurrent use.
 //
-// An index is useful only while its tree is in the store. Save it after the commit
-// that names the tree, and drop it with the tree; Scan checks that the root node
-// exists and starts over if not.
+// An index is useful only while its tree is in the store. Save it after the commit that
+// names the tree, and drop it with the tree; Scan checks that the root node exists and
+// otherwise starts over.
 type Index struct {
 	root *dirRef
 	era  era // of the stamps of its directories

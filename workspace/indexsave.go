@@ -42,10 +42,10 @@ func indexFrom(src *indexSource, err error) (*Index, error) {
 	return x, nil
 }
 
-// OpenIndex opens the index in a file that Save wrote. It reads only the end of the
-// file; directories follow as scans need them. For a missing file the error is
-// fs.ErrNotExist, for an unusable one ErrBadIndex: in both cases scan without it.
-// Close the index when neither it nor an index derived from it is needed.
+// OpenIndex opens the index in a file that Save wrote. It reads only the end of the file;
+// directories are read as scans need them. For a missing file the error is
+// fs.ErrNotExist, for an unusable one ErrBadIndex: in both cases scan without it. Close
+// the index when neither it nor an index derived from it is needed any longer.
 func OpenIndex(path string) (*Index, error) { return OpenSealedIndex(path, nil) }
 
 // OpenSealedIndex is OpenIndex for a file that SaveSealed wrote with keys of the same

@@ -1,16 +1,16 @@
 package workspace
 
-// Permission bits that files and directories get where the system stores none and no
-// earlier tree has them.
+// Permission bits of files and directories if the system stores none and no earlier tree
+// has them.
 const (
 	newFileMode = 0o644
 	newDirMode  = 0o755
 	writeBits   = 0o222
 )
 
-// setMode sets the permission bits of what was looked at to those that the tree has, where
-// the system stores none. Options.Modes comes first, then the previous tree. Where the
-// system stores whether a file may be written to, that is taken over.
+// setMode replaces the permission bits of st if the system stores none. They come from
+// Options.Modes or else from the previous tree. If the system at least stores whether a
+// file is writable, that is kept.
 func (w *worker) setMode(j *dirJob, name string, st *fileStat, prev *indexEntry) {
 	if !w.s.noModes || st.kind == isLink {
 		return

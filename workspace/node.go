@@ -123,8 +123,8 @@ func DecodeNode(data []byte) ([]Entry, error) {
 	return entries, r.end()
 }
 
-// findEntry returns the entry of a directory node under a name, or fs.ErrNotExist. What comes
-// after it in the order of names is not read.
+// findEntry returns the entry of a directory node under a name, or fs.ErrNotExist. It does
+// not read the entries that sort after it.
 func findEntry(data []byte, name string) (Entry, error) {
 	r := reader{data: data, bad: ErrBadNode}
 	for range r.entries() {

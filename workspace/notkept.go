@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// Lack is something of a file that no tree holds.
+// Lack is a property of a file that no tree holds.
 type Lack string
 
-// What trees do not hold.
+// The properties that trees do not hold.
 const (
 	// LackLinks: the file has other names, too. They come back as files of their own.
 	LackLinks Lack = "hard-links"
@@ -23,8 +23,8 @@ const (
 // notKeptExamples is the number of files that are named for each Lack.
 const notKeptExamples = 5
 
-// NotKept counts the files that a scan looked at by what no tree holds of them.
-// Attributes are looked up for files that are read only: a look costs a system call.
+// NotKept counts the examined files that have properties which no tree holds. Attributes
+// are looked up only for files that are read, because each lookup costs a system call.
 type NotKept struct {
 	Links      int64 `json:"hard_links"`
 	Owners     int64 `json:"owners"`
@@ -48,10 +48,10 @@ func (f NotKeptFile) MarshalJSON() ([]byte, error) {
 	}{plain(f), PathBytes(f.Path)})
 }
 
-// None reports whether everything of the files is kept.
+// None reports whether trees hold everything about the files.
 func (n *NotKept) None() bool { return n.Links == 0 && n.Owners == 0 && n.Attributes == 0 }
 
-// Of returns the number of files of a kind, and their examples.
+// Of returns the number of files with a property, and their examples.
 func (n *NotKept) Of(what Lack) (count int64, examples []string) {
 	for _, f := range n.Examples {
 		if f.What == what {
@@ -101,7 +101,7 @@ func (n *NotKept) merge(o *NotKept) {
 	}
 }
 
-// lacks counts a captured file by what the tree does not hold of it.
+// lacks counts the properties of a captured file that the tree does not hold.
 func (w *worker) lacks(j *dirJob, name string, st fileStat, attributes bool) {
 	if st.links <= 1 && st.uid == w.s.owner && !attributes {
 		return

@@ -30,11 +30,11 @@ func CheckName(name string) error {
 }
 
 // CheckPath returns an error that wraps ErrBadPath if a slash-separated path from a
-// manifest must not be read or written inside a workspace. It rejects paths that
-// could lead outside (absolute, "..", empty components, NUL), paths of git or of a
-// running restore (.git and StagePrefix in any case or disguise that some file system
-// resolves to them), and paths that are too long. It is the same on every system:
-// CheckHere rejects what this one cannot have.
+// manifest must not be read or written inside a workspace. It rejects paths that could
+// lead outside (absolute, "..", empty components, NUL), paths of git or of a running
+// restore (.git and StagePrefix in any case or disguise that some file system resolves to
+// them), and paths that are too long. The result is the same on every system; CheckHere
+// rejects paths that this system cannot have.
 func CheckPath(path string) error {
 	if len(path) > MaxPath {
 		return fmt.Errorf("%w: path of %d bytes, at most %d", ErrBadPath, len(path), MaxPath)

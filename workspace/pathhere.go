@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// CheckHere returns an error that wraps ErrBadPath if this system cannot have a file of a
+// CheckHere returns an error that wraps ErrBadPath if this system cannot have a file at a
 // path that CheckPath accepts. Windows reads some names as devices, as streams of another
 // file or as another name, even if it lets a program create them.
 func CheckHere(path string) error {
@@ -21,7 +21,7 @@ func CheckHere(path string) error {
 	return nil
 }
 
-// WindowsName returns why Windows cannot have a name, or "". It can be asked everywhere.
+// WindowsName returns why Windows cannot have a name, or "". It works on every system.
 func WindowsName(name string) string {
 	for i := range len(name) {
 		switch c := name[i]; {
@@ -38,7 +38,8 @@ func WindowsName(name string) string {
 	return ""
 }
 
-// isDevice reports whether a name is that of a device on Windows, whatever its extension.
+// isDevice reports whether Windows takes a name for a device, regardless of its
+// extension.
 func isDevice(name string) bool {
 	switch name {
 	case "con", "prn", "aux", "nul", "conin$", "conout$":

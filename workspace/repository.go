@@ -30,8 +30,9 @@ func (w *worker) passOver(j *dirJob, i int) error {
 }
 
 // StampRepositories stamps up to limit git repositories: that of the root, those that a
-// scan listed, and those directly in ignored directories. ChangedIgnored then finds
-// the ones that are gone or were replaced; what git does inside of them is no change.
+// scan listed, and those directly in ignored directories. ChangedIgnored then finds the
+// ones that are gone or were replaced; what git does inside them does not count as a
+// change.
 func StampRepositories(root string, skipped []Skipped, limit int) ([]IgnoredStamp, error) {
 	dir, err := openRoot(root)
 	if err != nil {

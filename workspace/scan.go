@@ -24,8 +24,8 @@ type Options struct {
 	Written map[string]Written
 	// Full reads every file, regardless of stamps. Known content is not stored again.
 	Full bool
-	// Files in Share are read regardless of stamps. A caller that passes the next
-	// share to each scan has every file read from time to time, without a long scan.
+	// Share selects files that are read regardless of stamps. A caller that passes the
+	// next share to each scan has every file read from time to time, without a long scan.
 	Share Share
 	// Reread lists files, by path relative to the root, that are read regardless of
 	// stamps.
@@ -33,15 +33,15 @@ type Options struct {
 	// NoContents hashes files without passing their contents to the store: the tree can be
 	// compared with others, but its files cannot be read. The result has no index.
 	NoContents bool
-	// Modes has permission bits, by path relative to the root, that the tree gets on a file
-	// system that stores none. Other files keep those that the previous tree has.
+	// Modes holds permission bits, by path relative to the root, for a file system that
+	// stores none. Other files keep those that the previous tree has.
 	Modes map[string]uint32
 	// NoIgnore captures everything and disables ignore files. The index of such a
 	// scan does not record which paths were touched.
 	NoIgnore bool
 	// Exclude lists patterns, in the form of lines of an ignore file, of paths that are not
-	// captured, whoever wrote them and whatever the previous tree has. They apply with
-	// NoIgnore, too.
+	// captured, even if they are Touched or in the previous tree. They apply with NoIgnore,
+	// too.
 	Exclude []string
 	// Secrets lists patterns of files that usually hold secrets, such as SecretFiles. They
 	// are captured only if they are Touched or in the previous tree. A line "!name" of a
@@ -86,7 +86,7 @@ type Result struct {
 	// NotCaptured lists, sorted by path, what was seen and not captured. ScanPaths
 	// lists only what it saw at the given paths.
 	NotCaptured []Skipped
-	// NotKept counts the files of which the tree does not hold everything.
+	// NotKept counts the files with properties that the tree does not hold.
 	NotKept NotKept
 	// Base is the tree of the previous index, zero if there was no usable one. The
 	// fields below compare with it.

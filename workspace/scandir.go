@@ -356,7 +356,7 @@ func (w *worker) encode(j *dirJob, d *indexDir) error {
 	b := blob.New(data)
 	d.node = b.ID
 	if j.prev != nil && j.prev.node == d.node {
-		return nil // stored already: only stat data changed
+		return nil // already stored: only stat data changed
 	}
 	if j.prev != nil {
 		b.Like = j.prev.node

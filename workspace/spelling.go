@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// A path exists only if its directory lists that exact spelling. Where a directory may take
-// several spellings for one name, looking at a name is not enough to know that.
+// A path exists only if its directory lists that exact spelling. In a directory that
+// accepts several spellings of one name, stat alone does not show that.
 
-// spell looks up the names that a job was given in the directory itself. A name that is not
-// listed is marked as missing, and what is listed under another spelling of it is examined
-// too: that may be what the caller means.
+// spell looks up the requested names of a job in the directory itself. A name that is not
+// listed is marked as missing, and an entry that is listed under another spelling of it is
+// examined too: the caller may mean that one.
 func (w *worker) spell(j *dirJob) error {
 	if !w.s.mayFold() {
 		return nil
@@ -42,8 +42,8 @@ func (w *worker) spell(j *dirJob) error {
 	return nil
 }
 
-// misspelled adds what the previous tree has under another spelling of a name to examine,
-// and the directory does not list.
+// misspelled adds names of the previous tree that are other spellings of a name to
+// examine and that the directory does not list.
 func (w *worker) misspelled(j *dirJob, listed map[string]fileKind) {
 	if j.prev == nil {
 		return

@@ -138,7 +138,7 @@ func kindOf(m fs.FileMode) fileKind {
 	return isSpecial
 }
 
-// identity is what package os does not tell about a file on all systems.
+// identity is what package os does not report about a file on all systems.
 type identity struct {
 	ino, dev, links uint64
 	ctime           int64 // nanoseconds
@@ -160,7 +160,7 @@ func statOf(info fs.FileInfo, identify func() (identity, error)) (fileStat, erro
 // openedFile is a file opened for reading.
 type openedFile struct{ f *os.File }
 
-// attributes reports whether the file has extended attributes. Here nobody looks.
+// attributes reports none: extended attributes are not looked up on this system.
 func (f *openedFile) attributes() bool { return false }
 
 func (f *openedFile) Read(p []byte) (int, error) { return f.f.Read(p) }

@@ -8,17 +8,17 @@ import (
 	"github.com/stet-dev/stet/internal/swapdir"
 )
 
-// Traits is what the file system of a directory can do. What it cannot do is lost in a
-// rewind, or must be said before one.
+// Traits describes what the file system of a directory can do. Whatever it cannot do is
+// lost in a rewind, or must be reported before one.
 type Traits = swapdir.Traits
 
-// probed has the traits of directories that were tried out, by path and file system.
+// probed caches the traits of probed directories, by path and file system.
 var probed sync.Map
 
 // TraitsOf returns the traits of the file system that a directory is on. Those of common
-// file systems are known. Others are tried out once in a process, as Probe does; where
-// that fails, as in a directory that cannot be written to, the traits are those that the
-// system usually has.
+// file systems are known. Others are probed once in a process, as Probe does; if that
+// fails, as in a directory that is not writable, TraitsOf returns the traits that are
+// usual on the system.
 func TraitsOf(dir string) Traits {
 	t, known := knownTraits(dir)
 	if known {
@@ -35,7 +35,7 @@ func TraitsOf(dir string) Traits {
 	return t
 }
 
-// Probe tries out what the file system of a directory can do. It makes a few files in a
+// Probe finds out what the file system of a directory can do. It makes a few files in a
 // directory whose name begins with StagePrefix, and removes them.
 func Probe(dir string) (Traits, error) {
 	t, err := swapdir.Probe(dir, ProbeName())
@@ -45,8 +45,8 @@ func Probe(dir string) (Traits, error) {
 	return t, nil
 }
 
-// ProbeName returns a name for a directory in which a file system is tried out. Nobody
-// else uses it, and scans skip it.
+// ProbeName returns a unique name for a directory in which a file system is probed. Scans
+// skip it.
 func ProbeName() string { return StagePrefix + "probe-" + rand.Text() }
 
 // hasModes reports whether permission bits are stored at a directory.

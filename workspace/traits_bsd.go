@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onlyReadOnly is whether the one permission that is stored is that to write.
+// onlyReadOnly is whether write permission is the only one that is stored.
 const onlyReadOnly = false
 
 // fileSystem returns the name of the file system that a directory is on, or "".
@@ -27,7 +27,7 @@ func fileSystem(dir string) string {
 }
 
 // knownTraits returns the traits of file systems that are the same everywhere, without
-// trying them out. Of others it returns what is usual.
+// probing. For others it returns the usual traits.
 func knownTraits(dir string) (t Traits, known bool) {
 	switch fileSystem(dir) {
 	case "ufs", "zfs":

@@ -16,7 +16,7 @@ const (
 	casefoldFlag  = 0x40000000 // of a directory
 )
 
-// onlyReadOnly is whether the one permission that is stored is that to write.
+// onlyReadOnly is whether write permission is the only one that is stored.
 const onlyReadOnly = false
 
 // fileSystem returns the number of the file system that a directory is on, or 0.
@@ -29,7 +29,7 @@ func fileSystem(dir string) uint32 {
 }
 
 // knownTraits returns the traits of file systems that are the same everywhere, without
-// trying them out. Of others it returns what is usual.
+// probing. For others it returns the usual traits.
 func knownTraits(dir string) (t Traits, known bool) {
 	t = Traits{Swaps: true, Links: true, Modes: true, SyncsDirs: true}
 	switch fileSystem(dir) {
@@ -43,8 +43,8 @@ func knownTraits(dir string) (t Traits, known bool) {
 	return t, false
 }
 
-// foldingDir reports whether a directory has the attribute by which it folds names, which
-// those below inherit.
+// foldingDir reports whether a directory has the attribute that makes it fold names,
+// which directories below it inherit.
 func foldingDir(dir string) bool {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

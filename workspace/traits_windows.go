@@ -2,11 +2,11 @@ package workspace
 
 import "path/filepath"
 
-// onlyReadOnly is whether the one permission that is stored is that to write.
+// onlyReadOnly is whether write permission is the only one that is stored.
 const onlyReadOnly = true
 
-// knownTraits returns what is usual: whether links can be made depends on the user, and
-// single directories may tell names of different case apart.
+// knownTraits returns the usual traits: whether links can be made depends on the user,
+// and individual directories may distinguish names by case.
 func knownTraits(string) (t Traits, known bool) { return Traits{FoldsCase: true}, false }
 
 // knownModes reports that permission bits are not stored.

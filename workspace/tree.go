@@ -103,7 +103,7 @@ func Lookup(ctx context.Context, store blob.Store, tree blob.ID, path string) (E
 }
 
 // LookupName returns the entry of a directory under a name, or an error that wraps
-// fs.ErrNotExist. It reads the directory no further than that and makes no other entries, for
+// fs.ErrNotExist. It stops reading the directory there and creates no other entries, for
 // callers that look into many directories.
 func LookupName(ctx context.Context, from blob.Reader, node blob.ID, name string) (Entry, error) {
 	if node.IsZero() {

@@ -14,7 +14,7 @@ import (
 type Problem struct {
 	// Path is where it was found first, "" for the root.
 	Path string
-	// ID is the blob which is missing or damaged.
+	// ID is the blob that is missing or damaged.
 	ID blob.ID
 	// Err is what is wrong with it.
 	Err error

@@ -54,8 +54,8 @@ func (s *Store) Set(ctx context.Context, id string, checkpoint []byte) error {
 	return nil
 }
 
-// Delete removes a checkpoint that is not needed any more. It is not an error if there is
-// none.
+// Delete removes a checkpoint that is no longer needed. It is not an error if there
+// is none.
 func (s *Store) Delete(ctx context.Context, id string) error {
 	_, err := s.documents.Commit(ctx, s.collection, document.Batch{Changes: []document.Change{{Name: id, Delete: true}}})
 	if err != nil {

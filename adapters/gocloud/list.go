@@ -47,14 +47,14 @@ type listing struct {
 	page              *driver.ListPage
 }
 
-// isDir reports whether a page token is a directory: those end with the delimiter, as no
-// object does that is listed by itself.
+// isDir reports whether a page token is a directory: only directories end with the
+// delimiter, because an object that does is not listed by itself.
 func (l *listing) isDir(token string) bool {
 	return l.delimiter != "" && strings.HasSuffix(strings.TrimPrefix(token, l.prefix), l.delimiter)
 }
 
-// run lists after a key until the page is full or a directory begins, behind which it
-// continues.
+// run lists the keys after one until the page is full or a directory begins; the next
+// call continues after that directory.
 func (l *listing) run(ctx context.Context, after string) (next string, more bool, err error) {
 	q := document.Query{Collection: l.b.collection, Prefix: escape(l.prefix), After: escape(after), NamesOnly: true}
 	for doc, err := range l.b.documents.List(ctx, q) {
@@ -99,9 +99,9 @@ func (l *listing) dirOf(key string) string {
 	return l.prefix + before + l.delimiter
 }
 
-// escape gives the name of a document for a key: names hold no control characters. The
-// order of keys is kept: what is not greater than a space follows a space, and '~' and the
-// one after it follow '~'.
+// escape returns the name of a document for a key: names cannot have control
+// characters. It keeps the order of keys: characters up to a space are escaped with a
+// space, and '~' and the character after it with '~'.
 func escape(key string) string {
 	if !strings.ContainsFunc(key, special) {
 		return key

@@ -33,8 +33,8 @@ import (
 
 // Options configure a bucket; nil means all defaults.
 type Options struct {
-	// TempDir is where large objects are kept while they are written; empty means that
-	// of the system.
+	// TempDir is where large objects are kept while they are written; empty means the
+	// system's directory for temporary files.
 	TempDir string
 }
 
@@ -112,7 +112,7 @@ func (b *bucket) Attributes(ctx context.Context, key string) (*driver.Attributes
 	}, nil
 }
 
-// as gives the document of an object.
+// as returns the As function of an object, which provides its document.
 func as(doc document.Document) func(any) bool {
 	return func(i any) bool {
 		p, ok := i.(*document.Document)
@@ -123,7 +123,7 @@ func as(doc document.Document) func(any) bool {
 	}
 }
 
-// As gives the store of documents.
+// As provides the store of documents.
 func (b *bucket) As(i any) bool {
 	p, ok := i.(**document.Store)
 	if ok {
@@ -166,7 +166,7 @@ func (b *bucket) Copy(ctx context.Context, to, from string, opts *driver.CopyOpt
 	return b.set(ctx, to, attrs, document.New{Type: doc.Type, Data: doc.Data, Blob: doc.Blob, Size: doc.Size}, nil)
 }
 
-// set makes a document an object.
+// set stores an object as a document.
 func (b *bucket) set(ctx context.Context, key string, attrs attributes, to document.New, expect document.Expectation) error {
 	var err error
 	if to.Metadata, err = json.Marshal(attrs); err != nil {
@@ -186,8 +186,8 @@ func (b *bucket) Delete(ctx context.Context, key string, opts *driver.DeleteOpti
 			return err
 		}
 	}
-	// An object that another writer replaces meanwhile is deleted, too: no change of it
-	// was seen here.
+	// An object that another writer replaces meanwhile is deleted, too: that change was
+	// not seen here.
 	_, err = b.documents.Commit(ctx, b.collection, document.Batch{Changes: []document.Change{{Name: escape(key), Delete: true}}})
 	return err
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // maxMemory is how much of an object is kept in memory while it is written. A blob is
-// named by its content, so that storing begins when all of it is known.
+// named by its content, so storing begins when all of it is known.
 const maxMemory = 1 << 20
 
 func (b *bucket) NewTypedWriter(ctx context.Context, key, contentType string, opts *driver.WriterOptions) (driver.Writer, error) {

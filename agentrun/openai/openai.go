@@ -4,9 +4,9 @@
 //	agent := &openai.Agent{URL: "http://127.0.0.1:11434/v1", Model: "qwen3"}
 //	mux.Handle(agentv1connect.NewAgentServiceHandler(agentrun.NewService(agentrun.ServeOptions{Agent: agent})))
 //
-// It keeps everything in the state of the conversation, so a run goes on after any
-// interruption. The key is sent only to the endpoint. The client that runs the agent
-// executes the tools.
+// It keeps everything in the state of the conversation, so a run can continue after
+// any interruption. The key is sent only to the endpoint. The client that runs the
+// agent executes the tools.
 package openai
 
 import (
@@ -25,7 +25,7 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
-// Agent asks an endpoint for every step. It is safe for concurrent use.
+// Agent requests every step from an endpoint. It is safe for concurrent use.
 type Agent struct {
 	// URL is the address of the endpoint, without /chat/completions.
 	URL string
@@ -33,7 +33,8 @@ type Agent struct {
 	Key string
 	// Model is the requested model.
 	Model string
-	// MaxTokens is the size of its context, if known, for the token details of states.
+	// MaxTokens is the size of the model's context, if known, for the token details of
+	// states.
 	MaxTokens uint32
 	// Client sends the requests; nil means http.DefaultClient.
 	Client *http.Client

@@ -37,9 +37,9 @@ func LayerCases() []LayerCase {
 	}
 }
 
-// RunLayer holds a layer to what it promises about the store below: it neither hides nor
-// remembers its faults, and others may change that store. open returns a layer on top of
-// inner. Several layers on one store stand for several processes.
+// RunLayer checks the promises of a layer about the store below: the layer neither hides
+// nor remembers faults of that store, and expects others to change it. open returns a
+// layer on top of inner. Several layers on one store stand for several processes.
 func RunLayer(t *testing.T, open func(t *testing.T, inner blob.Store) blob.Store) {
 	for _, c := range LayerCases() {
 		t.Run(c.Name, func(t *testing.T) {
@@ -145,8 +145,8 @@ func blames(err error) bool {
 	return errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) || errors.Is(err, blob.ErrMismatch)
 }
 
-// failingIsNotEmpty reads while the store below fails. The layer fails, too, or has the
-// content; it does not say that there is none.
+// failingIsNotEmpty reads while the store below fails. The layer must fail too, or have
+// the content; it must not report the blob as absent.
 func failingIsNotEmpty(ctx context.Context, open func(blob.Store) blob.Store) error {
 	inner, all := memblob.New(), newLayerBlobs("failing reads")
 	if err := all.putAll(ctx, open(inner)); err != nil {
@@ -174,7 +174,7 @@ func failingIsNotEmpty(ctx context.Context, open func(blob.Store) blob.Store) er
 	return wantAll(ctx, layer, all.whole())
 }
 
-// wrongReadPasses has each read of the store below go wrong once.
+// wrongReadPasses makes each read of the store below go wrong once.
 func wrongReadPasses(ctx context.Context, open func(blob.Store) blob.Store) error {
 	for _, fault := range []Fault{{Corrupt: true}, {Truncate: 1}, {Truncate: 1 << 20}} {
 		inner, all := memblob.New(), newLayerBlobs("wrong reads")
@@ -231,8 +231,9 @@ func extendsOthers(ctx context.Context, open func(blob.Store) blob.Store) error 
 	return errors.Join(wantAll(ctx, layer, whole), wantAll(ctx, open(inner), whole))
 }
 
-// noWriteLost has each call of the store below fail, before or after its work. What Put
-// and Flush acknowledge is there for everybody. What failed can be put again.
+// noWriteLost makes each call to the store below fail, before or after its work. Blobs
+// that Put and Flush acknowledged are readable by everyone. A blob whose Put failed can
+// be put again.
 func noWriteLost(ctx context.Context, open func(blob.Store) blob.Store) error {
 	for _, late := range []bool{false, true} {
 		for n := 1; ; n++ {
@@ -269,7 +270,7 @@ func noWriteLost(ctx context.Context, open func(blob.Store) blob.Store) error {
 	return nil
 }
 
-// downIsReported puts many blobs while every call below fails. None waits without end, and
+// downIsReported puts many blobs while every call below fails. No call blocks forever, and
 // nothing is acknowledged.
 func downIsReported(ctx context.Context, open func(blob.Store) blob.Store) error {
 	inner := memblob.New()

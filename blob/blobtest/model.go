@@ -115,7 +115,7 @@ func (m *model) PutFrom(t *rapid.T) {
 	}
 }
 
-// Get reads a blob that may be there.
+// Get reads a blob that may or may not be there.
 func (m *model) Get(t *rapid.T) {
 	id := m.anyID(t)
 	got, err := m.store.Get(m.ctx, id)
@@ -126,7 +126,7 @@ func (m *model) Get(t *rapid.T) {
 	}
 }
 
-// Open streams a blob out that may be there.
+// Open streams out a blob that may or may not be there.
 func (m *model) Open(t *rapid.T) {
 	id := m.anyID(t)
 	r, err := blob.Open(m.ctx, m.store, id)

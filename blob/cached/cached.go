@@ -63,10 +63,10 @@ func (o *Options) withDefaults() Options {
 // takes about as long as storing it, and it may never be read.
 const maxPut = 32 << 10
 
-// A Put of more than bulk bytes, such as the first capture of a large tree, brings
-// too much to keep. Of such a Put, contents larger than small that resemble nothing
-// stored before bypass the cache; otherwise they would push out everything, even each
-// other.
+// A Put of more than bulk bytes, such as the first capture of a large tree, has more
+// content than the cache should keep. Contents of such a Put that are larger than small
+// and resemble nothing stored before bypass the cache; otherwise they would evict
+// everything, even each other.
 const (
 	bulk  = 1 << 20
 	small = 2 << 10
@@ -181,14 +181,14 @@ func (s *Store) afterPut(blobs []blob.Blob, err error) (keep []*blob.Blob) {
 	return keep
 }
 
-// Has implements blob.Store. It always asks the inner store.
+// Has implements blob.Store. It always calls the inner store.
 func (s *Store) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
 	return s.inner.Has(ctx, ids...)
 }
 
-// Flush implements blob.Store. All writes are the inner store's, so its errors are
-// complete. After an error the cache is emptied: it must not hide what the inner
-// store lost.
+// Flush implements blob.Store. All writes go to the inner store, so its errors are
+// complete. After an error the cache is emptied: it must not hide what the inner store
+// lost.
 func (s *Store) Flush(ctx context.Context) error {
 	err := s.inner.Flush(ctx)
 	if err != nil && ctx.Err() == nil {
@@ -239,7 +239,7 @@ func (s *Store) worthKeeping(id blob.ID, data []byte, err error) bool {
 }
 
 // noteLocked remembers the result of a read that began after a number of Puts. The cache
-// becomes the owner of data that it keeps.
+// takes ownership of data that it keeps.
 func (s *Store) noteLocked(id blob.ID, puts uint64, data []byte, err error, keep bool) {
 	switch {
 	case keep:

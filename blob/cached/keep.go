@@ -10,8 +10,8 @@ import (
 // full of tiny blobs also stays within its limit.
 const overhead = 200
 
-// keepLocked caches data, of which the cache becomes the owner, and returns how many others
-// were evicted.
+// keepLocked caches data, takes ownership of it, and returns how many other blobs were
+// evicted.
 func (s *Store) keepLocked(id blob.ID, data []byte) (evicted int) {
 	return s.lru.Add(id, data, int64(len(data))+overhead)
 }

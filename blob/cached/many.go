@@ -8,8 +8,9 @@ import (
 
 var _ blob.ManyReader = (*Store)(nil)
 
-// ReadMany implements blob.ManyReader. What is not in memory is read with one reader of the
-// inner store, by the caller's goroutine; such reads are not shared with others.
+// ReadMany implements blob.ManyReader. Blobs that are not in memory are read with one
+// reader of the inner store, in the caller's goroutine; such reads are not shared with
+// others.
 func (s *Store) ReadMany(ctx context.Context, fn func(blob.Reader) error) error {
 	return blob.ReadMany(ctx, s.inner, func(below blob.Reader) error { return fn(manyReader{s, below}) })
 }

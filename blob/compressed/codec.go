@@ -44,8 +44,8 @@ func newCodec(level int, maxBlob int64) *codec {
 		return must(zstd.NewReader(nil, opts...))
 	}
 	literals := zstd.WithAllLitEntropyCompression(true)
-	// An encoder keeps twice its window, and there is one for each processor. What is
-	// compressed as a whole is rarely larger than streamFrom.
+	// An encoder keeps twice its window, and there is one for each processor. Content
+	// that is compressed as a whole is rarely larger than streamFrom.
 	whole := zstd.WithWindowSize(2 * streamFrom)
 	c := &codec{thorough: enc(literals, whole), quick: enc(whole), decoder: dec(zstd.WithDecoderConcurrency(0))}
 	// Each uses one goroutine; the pool holds one per caller. A dictionary is loaded

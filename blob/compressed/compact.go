@@ -14,13 +14,13 @@ import (
 // enough not to block a writer for long.
 const compactBytes = 1 << 20
 
-// Compact compresses those of the given blobs, as the store below lists them, that
-// are stored as they came, compares those that came with a hint, and returns how
-// many bytes that saved. What a hint names should be compacted before, as it is in the
-// order in which blobs arrived. It may run beside all other calls, in several
-// processes, and be stopped at any time; blobs that are compacted, or gone, cost a look,
-// and those that are damaged keep no others waiting. below exchanges blobs of the
-// store below.
+// Compact compresses those of the given blobs, as the store below lists them, that are
+// stored uncompressed, compares those that were put with a hint, and returns how many
+// bytes that saved. A blob that a hint names should be compacted first, which is the case
+// in the order of arrival. Compact may run alongside all other calls and in several
+// processes, and may be stopped at any time. Blobs that are already compacted or gone
+// cost one look each; damaged ones do not hold up the others. below exchanges blobs of
+// the store below.
 func (s *Store) Compact(ctx context.Context, below blob.Replacer, blobs []blob.Info) (saved int64, err error) {
 	b := &compacting{replacer: below}
 	b.resolver = resolver{Store: s, below: s.inner, staged: make(map[blob.ID]*record)}
@@ -39,9 +39,9 @@ func (s *Store) Compact(ctx context.Context, below blob.Replacer, blobs []blob.I
 	return b.saved, b.turnSome(ctx)
 }
 
-// staysAsItIs tells errors that are about one blob: it is gone, or damaged, which is
-// for those to tell who read or check it, or was replaced between two looks and
-// arrives once more.
+// staysAsItIs reports whether an error concerns one blob only: the blob is gone, was
+// replaced between two reads (and will arrive again), or is damaged, which is left to
+// reads and checks to report.
 func staysAsItIs(err error) bool {
 	return errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) || errors.Is(err, blob.ErrMismatch)
 }
@@ -49,8 +49,8 @@ func staysAsItIs(err error) bool {
 // leastHinted is the smallest size of a record with a hint.
 const leastHinted = 1 + blob.IDSize + leastLeaning
 
-// compacting collects records for one exchange. It plans what was hinted as a Put
-// would that compresses at once, with the records to be exchanged as staged ones.
+// compacting collects records for one exchange. It plans hinted blobs like a Put that
+// compresses at once, with the records to be exchanged as staged ones.
 type compacting struct {
 	planner
 	replacer blob.Replacer
@@ -108,8 +108,8 @@ func (b *compacting) smaller(ctx context.Context, id blob.ID, data []byte) (*rec
 	return nil, nil
 }
 
-// decided returns what a record becomes that waited for its comparison. Whatever
-// the hint is worth, it waits no more.
+// decided returns the new form of a record that waited for its comparison. Whatever the
+// hint is worth, the record does not wait again.
 func (b *compacting) decided(ctx context.Context, id blob.ID, hinted *record) (*record, error) {
 	r, err := b.difference(ctx, &blob.Blob{ID: id, Data: hinted.payload, Like: hinted.like, LocalOnly: hinted.local})
 	if err != nil {
@@ -156,9 +156,9 @@ func (b *compacting) flush(ctx context.Context) error {
 	return b.standAlone(ctx, decided)
 }
 
-// standAlone compacts those of the decided ones that were passed over: a base has
-// gone since it was compared with, is kept elsewhere, or leans on what should lean on
-// it. None of them may wait without end.
+// standAlone compacts the decided records that the exchange skipped: the base was removed
+// after the comparison, is kept elsewhere, or leans on the blob that should lean on it.
+// Without this they would wait forever.
 func (b *compacting) standAlone(ctx context.Context, decided map[blob.ID]*record) error {
 	var blobs []blob.Blob
 	for id, r := range decided {
@@ -179,7 +179,7 @@ func (b *compacting) standAlone(ctx context.Context, decided map[blob.ID]*record
 		plain := b.plain(now.payload)
 		plain.local = now.local
 		one := blob.Blob{ID: id, Data: plain.encode(), LocalOnly: plain.local, Given: true}
-		b.saved += int64(len(r.payload) - len(one.Data)) // instead of what was hoped for
+		b.saved += int64(len(r.payload) - len(one.Data)) // instead of the expected gain
 		blobs = append(blobs, one)
 	}
 	if len(blobs) == 0 {
@@ -188,7 +188,7 @@ func (b *compacting) standAlone(ctx context.Context, decided map[blob.ID]*record
 	return b.replacer.Replace(ctx, blobs...)
 }
 
-// stream compacts a content that is not held in memory.
+// stream compacts content that is not held in memory.
 func (b *compacting) stream(ctx context.Context, info blob.Info) (err error) {
 	src, err := blob.Open(ctx, b.inner, info.ID)
 	if err != nil {

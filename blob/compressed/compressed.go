@@ -44,11 +44,11 @@ type Options struct {
 	// on the way out. It must not call this store, and the returned slice must not be
 	// changed.
 	Recall func(blob.ID) []byte
-	// Later, if set, puts compression off: contents, and what is new in a delta, are
-	// stored as they are, Later is told how many bytes, and Compact compresses them
-	// when there is time. Of many contents in one Put, most are not even compared
-	// with what they are like, unless that is at hand: Compact does that too. It needs
-	// a blob.Replacer for the store below.
+	// Later, if set, defers compression: contents, and the new part of a delta, are
+	// stored as they are, Later is called with their number of bytes, and Compact
+	// compresses them when there is time. If one Put has many contents, most are not even
+	// compared with the blobs that they resemble unless those are at hand: Compact does
+	// that too. Later needs a blob.Replacer for the store below.
 	Later func(bytes int64)
 }
 

@@ -20,10 +20,10 @@ const (
 	leastLeaning = 2 * deltaHeader
 )
 
-// difference stores a blob as its difference from the chain of its Like, if that
-// takes less than 0.7 of the whole, or the blob has nearly all of its base: a delta needs
-// its base to be kept and read. A wrong hint is ignored. A hint that cannot be followed
-// yet is stored with the content.
+// difference stores a blob as its difference from the chain of its Like, if that takes
+// less than 0.7 of the whole or if the blob contains nearly all of its base: a delta
+// needs its base to be kept and read. A wrong hint is ignored. A hint that cannot be
+// followed yet is stored with the content.
 func (p *planner) difference(ctx context.Context, b *blob.Blob) (*record, error) {
 	if len(b.Data) < leastLeaning {
 		return p.plain(b.Data), nil
@@ -57,8 +57,8 @@ func pays(delta, plain int) bool {
 // it. Keeping the base then costs nothing: a whole copy would take as much more.
 func hasGrown(shared, base int) bool { return shared >= minAlone && 16*shared >= 15*base }
 
-// clearlyPays reports that without compressing the whole content, which takes most of
-// the time for an edit: text seldom shrinks to a tenth.
+// clearlyPays is pays without compressing the whole content, which takes most of the time
+// for an edit: text seldom shrinks to a tenth.
 func clearlyPays(delta, whole int) bool { return pays(delta, whole/16) }
 
 // against returns the delta of a blob against the ancestor that is due. It returns
@@ -102,7 +102,7 @@ func (p *planner) against(ctx context.Context, b *blob.Blob, plain func() *recor
 	return delta, err
 }
 
-// base returns the content of a blob to compare with; the caller must not change it.
+// base returns the content of a blob to compare with. The caller must not change it.
 func (p *planner) base(ctx context.Context, id blob.ID, r *record) ([]byte, error) {
 	if p.opts.Recall != nil {
 		if data := p.opts.Recall(id); data != nil {

@@ -57,7 +57,7 @@ type planned struct {
 // planAll returns the records to store for blobs, one for each ID.
 func (p *planner) planAll(ctx context.Context, blobs []blob.Blob) (records []planned, err error) {
 	if !p.later {
-		// Compressing now takes long; hold nothing meanwhile that others need.
+		// Compressing now takes long; hold nothing meanwhile that other callers need.
 		return p.planEach(ctx, blobs)
 	}
 	err = blob.ReadMany(ctx, p.inner, func(r blob.Reader) error {
@@ -95,7 +95,7 @@ func (p *planner) planEach(ctx context.Context, blobs []blob.Blob) ([]planned, e
 	return records, nil
 }
 
-// held checks in one call which blobs are stored already: all of them if there are no
+// held checks in one call which blobs are already stored: all of them if there are no
 // hints, else those that would be compressed or compared in vain. An extension costs
 // less than the check.
 func (p *planner) held(ctx context.Context, blobs []blob.Blob) ([]bool, error) {
@@ -132,7 +132,7 @@ func (p *planner) plan(ctx context.Context, b *blob.Blob, held bool) (*record, e
 	case b.Keep > 0:
 		r, err = p.extend(ctx, b)
 		if held && errors.Is(err, blob.ErrNotFound) {
-			// It is stored already, although the blob it extends is gone.
+			// It is already stored, although the blob it extends is gone.
 			return p.fetch(ctx, b.ID)
 		}
 	case held: // no need to compress: the store below has it in some form

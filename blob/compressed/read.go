@@ -14,7 +14,7 @@ type resolver struct {
 	*Store
 	below  blob.Reader
 	staged map[blob.ID]*record // records about to be stored below
-	recall bool                // take bases from memory; writers need what is stored
+	recall bool                // take bases from memory; writers need the stored ones
 }
 
 // fetch returns a record with its payload.

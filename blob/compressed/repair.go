@@ -8,9 +8,9 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// Repairer returns what exchanges damaged blobs of s; below exchanges those of the
-// store below. A repaired blob leans on no other one, since its base may be what is
-// damaged. Compacting compresses it later, as a difference from its Like if it has one.
+// Repairer returns a repairer for damaged blobs of s; below exchanges those of the store
+// below. A repaired blob leans on no other, since its base may be the damaged part.
+// Compact later compresses it, as a difference from its Like if it has one.
 func (s *Store) Repairer(below blob.Replacer) blob.Repairer { return repairer{s, below} }
 
 type repairer struct {

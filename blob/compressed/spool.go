@@ -14,10 +14,10 @@ import (
 // spoolMemory is how much a spool holds before it uses a file.
 const spoolMemory = 4 << 20
 
-// spool keeps bytes until their number is known. What does not fit into memory goes
-// to a temporary file, encrypted with a key that only this value has: the store below
-// may be encrypted, and its contents must not stay readable in the temporary
-// directory after a crash.
+// spool keeps bytes until their number is known. Bytes that do not fit into memory go to
+// a temporary file, encrypted with a key that only this value has: the store below may be
+// encrypted, and its contents must not stay readable in the temporary directory after a
+// crash.
 type spool struct {
 	size     int64
 	memory   bytes.Buffer

@@ -8,8 +8,8 @@ import (
 )
 
 // A blob at a position that is a multiple of 4 repeats what the blobs between it and its
-// base hold, so that the chain has few steps. Once it is stored, these need only their
-// ends: they can lean on it, as prefixes. Compact turns them around. Of a list that
+// base hold, which keeps the chain short. Once it is stored, those blobs can lean on it
+// as prefixes and need only their own ends. Compact turns them around. In a list that
 // grows by one entry at a time, each entry is then stored about once, and not 3/4·log4(n)
 // times.
 //
@@ -26,16 +26,17 @@ type turn struct {
 }
 
 const (
-	// maxTurns limits how many turns wait. What is dropped stays larger than needed.
+	// maxTurns limits how many turns wait. Blobs of dropped turns stay larger than
+	// needed.
 	maxTurns = 1 << 12
-	// turnedAtOnce is how many blobs one call of Compact turns: it takes long to read them.
-	// Those arrive again, so that another call follows.
+	// turnedAtOnce is how many blobs one call of Compact turns: reading them takes long.
+	// Turned blobs arrive again, so another call follows.
 	turnedAtOnce = 64
-	// leastTurned is the least number of bytes that a turn saves.
+	// leastTurned is the number of bytes that a turn must save.
 	leastTurned = 128
 )
 
-// turns are those that wait for Compact. A process that ends forgets them.
+// turns holds the turns that wait for Compact. They are lost when the process ends.
 type turns struct {
 	mu      sync.Mutex
 	waiting []turn // guarded by mu
@@ -66,7 +67,7 @@ func (p *planner) passedOver(id blob.ID, over []blob.ID) {
 	}
 }
 
-// turnSome turns around what waits, up to a limit.
+// turnSome turns waiting blobs around, up to a limit.
 func (b *compacting) turnSome(ctx context.Context) error {
 	for len(b.records) < turnedAtOnce {
 		t, ok := b.Store.turns.next()
@@ -98,8 +99,8 @@ func (b *compacting) turn(ctx context.Context, t turn) error {
 	return nil
 }
 
-// sound returns a content that was compared with its id: what leans on damaged bytes would
-// be lost when they are repaired.
+// sound returns content that was verified against its id: blobs that lean on damaged bytes
+// would be lost when those bytes are repaired.
 func (b *compacting) sound(ctx context.Context, id blob.ID, r *record) ([]byte, error) {
 	steps := maxSteps
 	content, err := b.resolve(ctx, id, r, &steps)
@@ -109,7 +110,7 @@ func (b *compacting) sound(ctx context.Context, id blob.ID, r *record) ([]byte, 
 	return content, err
 }
 
-// lean makes a blob a prefix of a later one with an end of its own, if that is smaller.
+// lean makes a blob a prefix of a later one plus an end of its own, if that is smaller.
 func (b *compacting) lean(ctx context.Context, id, onto blob.ID, later *record, base []byte) error {
 	was, err := b.fetch(ctx, id)
 	if err != nil {

@@ -30,7 +30,7 @@ import (
 	"github.com/stet-dev/stet/keyring"
 )
 
-// Errors of this layer, beside those of package blob.
+// Errors of this layer, besides those of package blob.
 var (
 	// ErrUnknownEnvelope says that a blob is sealed in a form of another release.
 	ErrUnknownEnvelope = fault.Named(fault.NewerFormat, "newer-envelope", "blob has an unknown envelope")
@@ -56,10 +56,11 @@ type Options struct {
 	// programs read. Blobs must then be whole and named by their SHA-256. Reading
 	// it back is allowed too.
 	WriteSeedForm bool
-	// Lister, Sweeper, Replacer and Arrivals are what the store below can do beside
-	// blob.Store; nil where it cannot. This store can do the same. They are given and
-	// not looked for, since a layer in between may hide them or change what they see.
-	// Without Lister, a keyring of another store is not noticed: every blob is absent.
+	// Lister, Sweeper, Replacer and Arrivals are the optional interfaces of the store
+	// below, nil if it lacks them. This store then supports the same ones. They are
+	// passed in rather than looked up, because a layer in between may hide them or change
+	// what they see. Without Lister, the keyring of another store is not noticed: every
+	// blob seems absent.
 	Lister   blob.Lister
 	Sweeper  blob.Sweeper
 	Replacer blob.Replacer
@@ -69,9 +70,9 @@ type Options struct {
 	Unreadable func(name blob.ID, err error)
 }
 
-// Store is a blob.Store over another one. It can stream as far as the store below
-// can, and list, be swept, replace and report arrivals as far as Options say. Where
-// it cannot, the error wraps errors.ErrUnsupported.
+// Store is a blob.Store over another one. It streams if the store below can, and lists,
+// sweeps, replaces and reports arrivals if Options have the interface for it; otherwise
+// the error wraps errors.ErrUnsupported.
 type Store struct {
 	inner  blob.Store
 	ring   *keyring.Ring
@@ -121,7 +122,7 @@ func New(inner blob.Store, ring *keyring.Ring, opts *Options) *Store {
 // Format prints only the name of the layer for every verb, so that no key is printed.
 func (s *Store) Format(f fmt.State, _ rune) { io.WriteString(f, "encrypted.Store") }
 
-// ready is the start of every call.
+// ready checks at the start of every call that it may go on.
 func (s *Store) ready(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -63,8 +63,8 @@ func (s *Store) prove(ctx context.Context) error {
 	return foreign
 }
 
-// knowsKeyOf returns first why the key of a stored blob is unknown, and second why
-// that could not be determined.
+// knowsKeyOf returns first why the key of a stored blob is unknown, and second why it
+// could not be determined.
 func (s *Store) knowsKeyOf(ctx context.Context, name blob.ID) (known, failed error) {
 	head, err := s.readStored(ctx, name)
 	if err != nil {

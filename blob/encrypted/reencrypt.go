@@ -29,9 +29,9 @@ type ReencryptResult struct {
 }
 
 // Reencrypt reseals blobs that are in seed form or under a retired key. It may run
-// beside all other calls, and be stopped and started again at any time: it skips
-// finished blobs. A blob in seed form is stored in our form as well, and the next
-// Sweep removes the old copy.
+// alongside all other calls, and may be stopped and started again at any time: it skips
+// finished blobs. A blob in seed form is also stored in our form, and the next Sweep
+// removes the old copy.
 func (s *Store) Reencrypt(ctx context.Context, opts *ReencryptOptions) (ReencryptResult, error) {
 	if opts == nil {
 		opts = &ReencryptOptions{}

@@ -77,7 +77,7 @@ func (s *Store) getSeed(ctx context.Context, id blob.ID) ([]byte, error) {
 	return s.opts.Seed.open(id, data)
 }
 
-// hasSeed adds to has the blobs stored in seed form.
+// hasSeed sets has for the blobs that are stored in seed form.
 func (s *Store) hasSeed(ctx context.Context, ids []blob.ID, has []bool) error {
 	var missing []blob.ID
 	var at []int
@@ -99,7 +99,7 @@ func (s *Store) hasSeed(ctx context.Context, ids []blob.ID, has []bool) error {
 	return nil
 }
 
-// adopt also stores a blob in our form that exists in seed form.
+// adopt stores a blob that exists in seed form in our form as well.
 func (s *Store) adopt(ctx context.Context, id blob.ID) error {
 	content, err := s.getSeed(ctx, id)
 	if err != nil {
@@ -112,8 +112,8 @@ func (s *Store) adopt(ctx context.Context, id blob.ID) error {
 	return s.inner.Put(ctx, b)
 }
 
-// adoptBase stores a base that exists only in seed form in our form, so that the
-// store below finds its name.
+// adoptBase stores a base in our form if it exists only in seed form, because the store
+// below must find its name.
 func (s *Store) adoptBase(ctx context.Context, earlier []blob.Blob, base blob.ID) error {
 	if base.IsZero() || !s.opts.AllowSeedForm || s.opts.WriteSeedForm {
 		return nil

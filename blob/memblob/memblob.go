@@ -23,7 +23,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// Store is an in-memory blob.Store that can also stream, list, be swept, replace stored
+// Store is an in-memory blob.Store that can also stream, list, sweep, replace stored
 // bytes and report arrivals.
 type Store struct {
 	mu         sync.RWMutex // guards what follows

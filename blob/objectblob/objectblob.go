@@ -6,12 +6,12 @@
 //
 // The object of a blob is at prefix + first two hex digits of its id + "/" + id, and
 // holds exactly the bytes that were put. Bytes are neither verified nor changed, and
-// names need not be hashes, so that layers above may compress and seal. A blob that is
-// put again is written again: its object then holds other bytes only if a sealing layer
-// chose another nonce, and both can be read.
+// names need not be hashes, so layers above may compress and seal. A blob that is put
+// again is written again: its object then has other bytes only if a sealing layer chose
+// another nonce, and both versions can be read.
 //
-// Putting and asking take one request for each blob, several at a time. Nothing is
-// removed unless Remove is called; listing is left to the tools of the bucket.
+// Put and Has make one request for each blob, several at a time. Nothing is removed
+// unless Remove is called; to list blobs, use the tools of the bucket.
 package objectblob
 
 import (
@@ -73,8 +73,8 @@ func (s *Store) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
 	return r, err
 }
 
-// Put implements blob.Store. Blobs are durable when it returns. They are stored in
-// order as far as one leans on another or extends it.
+// Put implements blob.Store. Blobs are durable when it returns. A blob is stored after
+// the blobs of the same call that it leans on or extends.
 func (s *Store) Put(ctx context.Context, blobs ...blob.Blob) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -162,8 +162,8 @@ func (s *Store) Remove(ctx context.Context, ids ...blob.ID) error {
 // Flush implements blob.Store. Put returns only when the bucket has the bytes.
 func (s *Store) Flush(ctx context.Context) error { return ctx.Err() }
 
-// each calls fn for 0 to n-1, several at a time, and returns the first error. It starts
-// no more calls after one.
+// each calls fn for 0 to n-1, several at a time, and returns the first error. After an
+// error it starts no more calls.
 func each(n int, fn func(i int) error) error {
 	var (
 		wait  sync.WaitGroup

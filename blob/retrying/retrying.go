@@ -3,10 +3,10 @@
 //
 //	store := retrying.New(remote, &retrying.Options{MaxRetries: 5})
 //
-// Waits grow exponentially, with jitter, and end with the context. Errors that
-// say something about the blob or the store itself (absent, corrupt, wrong key,
-// no space, …) come back at once; see Transient. All methods of blob.Store can be
-// repeated safely, because content never changes under its name.
+// Waits grow exponentially, with jitter, and end with the context. Errors that say
+// something about the blob or the store itself (absent, corrupt, wrong key, no space, …)
+// are returned at once; see Transient. All methods of blob.Store can be repeated safely,
+// because content never changes under its name.
 //
 // A stream is repeated only if its source can seek back.
 package retrying

@@ -164,8 +164,7 @@ func (b *Bucket) httpClient() *awshttp.BuildableClient {
 		})
 }
 
-// retryer has no quota over several calls, which would make one call depend on
-// others.
+// retryer has no quota across calls, which would make one call depend on others.
 func (b *Bucket) retryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts, o.MaxBackoff = b.opts.MaxAttempts, b.opts.MaxWait

@@ -23,9 +23,9 @@
 //   - Transient failures (server errors, throttling, timeouts, connections) are
 //     retried a limited number of times; other failures are returned at once.
 //
-// Nothing depends on conditional writes, on the order of two writes of one key, or on
-// a listing that has just changed. The caller decides which objects are needed: a
-// crash may leave objects without a name, never the reverse.
+// Nothing depends on conditional writes, on the order of two writes of one key, or on a
+// listing that has just changed. The caller decides which objects are needed: a crash may
+// leave objects that nothing names, never the reverse.
 //
 // Credentials come from the usual places of AWS tools (environment, shared files,
 // roles) or from Options, never from the address.

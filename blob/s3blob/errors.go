@@ -17,13 +17,13 @@ import (
 
 // Errors that callers branch on with errors.Is, besides blob's.
 var (
-	// ErrDenied says that the credentials are missing, wrong, or do not allow it.
+	// ErrDenied says that the credentials are missing, wrong, or lack the permission.
 	ErrDenied = fault.New(fault.Denied, "access to the bucket is denied")
-	// ErrNoBucket says that there is no such bucket. It does not wrap
-	// blob.ErrNotFound, which would say that the bucket has not got an object.
+	// ErrNoBucket says that there is no such bucket. It does not wrap blob.ErrNotFound,
+	// which would say that an object is missing from the bucket.
 	ErrNoBucket = fault.New(fault.NotFound, "the bucket does not exist")
 	// ErrUnavailable says that the bucket could not be reached, or answered with
-	// failures, until patience was over.
+	// failures, until all retries were used.
 	ErrUnavailable = fault.Named(fault.Unreachable, "bucket-unreachable", "the bucket is unavailable")
 )
 

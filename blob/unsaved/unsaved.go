@@ -1,6 +1,6 @@
 // Package unsaved overlays a store with blobs that are never written to it. Code that
-// only looks, for example to compare a directory with a checkpoint, puts blobs as
-// usual, reads them back, and leaves nothing behind.
+// only compares, for example a directory with a checkpoint, puts blobs as usual, reads
+// them back, and leaves nothing behind.
 //
 //	look := unsaved.New(store, nil)
 //	defer look.Close()
@@ -45,7 +45,7 @@ type Store struct {
 // extent is a place in the file; a negative one means dropped.
 type extent struct{ at, length int64 }
 
-// New returns a store over another one. The caller closes it.
+// New returns a store over another one. The caller must close it.
 func New(under blob.Store, opts *Options) *Store {
 	s := &Store{under: under, max: 4 << 30, kept: make(map[blob.ID]extent)}
 	if opts != nil && opts.MaxBytes > 0 {
@@ -66,7 +66,7 @@ func (s *Store) Close() error {
 	return errors.Join(s.file.Close(), remove(s.file.Name()))
 }
 
-// remove removes a file that may be gone already.
+// remove removes a file that may already be gone.
 func remove(name string) error {
 	if err := os.Remove(name); !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -112,7 +112,8 @@ func (s *Store) ReadMany(ctx context.Context, fn func(blob.Reader) error) error 
 	return blob.ReadMany(ctx, s.under, func(under blob.Reader) error { return fn(manyReader{s, under}) })
 }
 
-// manyReader looks among the blobs that were put before it asks a reader of the store below.
+// manyReader looks among the blobs that were put before it calls a reader of the store
+// below.
 type manyReader struct {
 	s     *Store
 	under blob.Reader

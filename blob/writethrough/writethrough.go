@@ -6,17 +6,17 @@
 //	err := store.Put(ctx, b)   // local has it, the remote gets it in the background
 //	err = store.Flush(ctx)     // both have it for good
 //
-// Get tries the local store first and copies what only the remote has to it. A blob
-// with LocalOnly is never sent. Remote writes wait in a bounded queue, which slows
-// Put down when it is full. They are sent in the order of the Puts, so the remote
-// never gets a blob before its base. Their content is read back from the local store
-// when it is sent, so a long queue needs no memory. A failed remote write is
+// Get tries the local store first. A blob that only the remote has is copied to the local
+// store. A blob with LocalOnly is never sent. Remote writes wait in a bounded queue,
+// which slows Put down when it is full. They are sent in the order of the Puts, so the
+// remote never gets a blob before its base. Their content is read back from the local
+// store when it is sent, so a long queue needs no memory. A failed remote write is
 // remembered, reported by Flush and retried by the next Flush.
 //
-// The queue does not survive the process: only Flush and Close promise anything about
-// the remote. A caller that knows by itself what the remote lacks (package mirror) sets
-// Options.Behind; then the remote never slows down or fails a write. Bytes are passed on
-// unchanged; layers that check or seal them belong above.
+// The queue does not survive the process: only Flush and Close promise anything about the
+// remote. A caller that keeps its own record of what the remote lacks (package mirror)
+// sets Options.Behind; then the remote never slows down or fails a write. Bytes are
+// passed on unchanged; layers that check or seal them belong above.
 package writethrough
 
 import (
@@ -42,11 +42,10 @@ type Options struct {
 	// Beyond it Put fails, so that a dead remote does not go unnoticed for days. The
 	// default is 65536.
 	MaxFailed int
-	// Behind means that the caller sends what the remote lacks by itself, after a
-	// restart too, so that the queue is only the fast way. Put then skips the queue
-	// when it is full, a failed write is left to the caller, and Has and Flush concern
-	// the local store alone: a remote that is away must not fail them. Drain waits for
-	// the queue.
+	// Behind means that the caller itself sends what the remote lacks, even after a
+	// restart, and the queue is only a shortcut. Put then skips the queue when it is
+	// full, a failed write is left to the caller, and Has and Flush concern the local
+	// store alone: an unreachable remote must not fail them. Drain waits for the queue.
 	Behind bool
 	// Verify, if set, checks bytes from the remote before they are stored locally.
 	// Otherwise a remote that returns wrong bytes would damage the local store. Use
@@ -83,7 +82,7 @@ func VerifySum(id blob.ID, data []byte) error {
 	return nil
 }
 
-// Store is a write-through layer. Close it.
+// Store is a write-through layer. The caller must close it.
 type Store struct {
 	local, remote blob.Store
 	opts          Options
@@ -134,10 +133,10 @@ func elsewhere(err error) bool {
 	return errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt)
 }
 
-// neither is the error where the remote cannot help. If the local copy is damaged, that
-// is what callers must see: a remote without the blob does not make it absent. With
-// Options.Behind a blob is absent also while the remote is away, so that callers that
-// would store it go on; the error says both.
+// neither returns the error for a blob that the remote cannot supply. If the local copy
+// is damaged, callers must see that: a remote without the blob does not make it absent.
+// With Options.Behind a blob also counts as absent while the remote is unreachable,
+// because callers that would then store it should go on; the error says both.
 func (s *Store) neither(op string, local, remote error) error {
 	switch {
 	case errors.Is(local, blob.ErrCorrupt):
@@ -182,8 +181,8 @@ func (s *Store) Put(ctx context.Context, blobs ...blob.Blob) error {
 	return nil
 }
 
-// putLocal stores blobs locally. Where only the remote has what one of them extends, the
-// blobs are put whole.
+// putLocal stores blobs locally. If one of them extends a blob that only the remote has,
+// the blobs are put whole.
 func (s *Store) putLocal(ctx context.Context, blobs []blob.Blob) error {
 	err := s.local.Put(ctx, blobs...)
 	extends := func(b blob.Blob) bool { return b.Keep > 0 }
@@ -199,7 +198,7 @@ func (s *Store) putLocal(ctx context.Context, blobs []blob.Blob) error {
 	return s.local.Put(ctx, whole...)
 }
 
-// Has implements blob.Store. It reports whether Get would find each blob; with
+// Has implements blob.Store. It reports whether Get would find each blob or, with
 // Options.Behind, whether the local store has it, as a commit that names it needs.
 func (s *Store) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
 	has, err := s.local.Has(ctx, ids...)
@@ -255,13 +254,13 @@ func (s *Store) Drain(ctx context.Context) error {
 	return errors.Join(sent, remote)
 }
 
-// peek is how much of a remote stream is read ahead, to store it locally if that is
-// all.
+// peek is how much of a remote stream is read ahead, to store the blob locally if it is
+// no longer than that.
 const peek = 1 << 20
 
-// Open implements blob.Streamer. A blob of up to 1 MiB that only the remote has is
-// stored locally; a larger one is passed through. Damage that a reader of the local
-// copy meets after Open is its error: bytes were given out already.
+// Open implements blob.Streamer. A blob of up to 1 MiB that only the remote has is stored
+// locally; a larger one is passed through. Damage in the local copy that is found after
+// Open is an error of the reader: some bytes have already been returned.
 func (s *Store) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
 	r, localErr := blob.Open(ctx, s.local, id)
 	if !elsewhere(localErr) {
@@ -336,7 +335,7 @@ type Stats struct {
 	NotKept uint64
 }
 
-// Stats returns the present numbers.
+// Stats returns the current counts.
 func (s *Store) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()

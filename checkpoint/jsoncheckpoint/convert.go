@@ -32,7 +32,7 @@ func relative(root, uri string) (string, bool) {
 // ToTree applies a target to a base tree of the directory root, and returns the new
 // tree and the paths that differ. URIs that are not below root, that no tree can
 // hold, or whose place is taken by something else (a directory where a file was) are
-// returned as outside and skipped. The mode of a file stays; a new one gets 0644.
+// returned as outside and skipped. Files keep their modes; new ones get 0644.
 func ToTree(ctx context.Context, store blob.Store, base blob.ID, root string, t *Target) (tree blob.ID, paths, outside []string, err error) {
 	c := &conversion{ctx: ctx, store: store, base: base, root: root, edits: map[string]*workspace.Entry{}}
 	for _, uri := range t.Absent {
@@ -124,7 +124,7 @@ func (c *conversion) place(uri string) (rel string, old *workspace.Entry, ok boo
 	return rel, old, ok, nil
 }
 
-// absent removes a file. A directory in its place is not that file.
+// absent removes a file. It leaves a directory in its place alone.
 func (c *conversion) absent(uri string) error {
 	rel, old, ok, err := c.place(uri)
 	switch {

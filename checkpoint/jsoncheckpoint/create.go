@@ -17,15 +17,15 @@ type Scene struct {
 	Originals map[string]Original
 	// Read returns the current content of a file, and false if it does not exist.
 	Read func(uri string) (content string, exists bool, err error)
-	// Keep stores a content that lines cannot represent, such as that of a binary file, or
-	// that is longer than MaxText. Without it such files are left out of the checkpoint
-	// and reported.
+	// Keep stores content that lines cannot represent, such as a binary file, or that is
+	// longer than MaxText. Without it such files are left out of the checkpoint and
+	// reported.
 	Keep func(content string) (blob.ID, error)
 	// MaxText is the longest content that is described by lines; 0 means any.
 	MaxText int
 	// NewFolders are the URIs of folders that the conversation has created.
 	NewFolders []string
-	// Edits are the edits that wait, or waited, for the user's decision.
+	// Edits are the edits that are, or were, pending the user's decision.
 	Edits []Edit
 }
 
@@ -34,22 +34,22 @@ type Edit struct {
 	URI string
 	// Before and After are the texts of the file without and with the edit.
 	Before, After string
-	// Generation and CodeBlock name the edit. Create makes a generation where it is
+	// Generation and CodeBlock name the edit. Create makes up a generation if it is
 	// empty.
 	Generation, CodeBlock string
-	// Removed means that the edit is not pending any more; it is kept for reference.
+	// Removed means that the edit is no longer pending; it is kept for reference.
 	Removed bool
-	// DecorationsOnly means that the file has the text after the edit already.
+	// DecorationsOnly means that the file already has the text after the edit.
 	DecorationsOnly bool
 	// NewFile and NewFolders are what the edit has created.
 	NewFile    bool
 	NewFolders []string
 }
 
-// Create makes a checkpoint of the files that a conversation used, the folders that it
-// created and the edits that wait for a decision. It returns the URIs of the files that
-// the form cannot express and that Keep was not there to store; one such file does not
-// fail the others.
+// Create makes a checkpoint of the files that a conversation used, the folders that
+// it created and the edits that wait for a decision. It returns the URIs of the files
+// that the form cannot express if there is no Keep to store them; one such file does
+// not fail the others.
 func Create(scene Scene) (cp *Checkpoint, unsaid []string, err error) {
 	cp = &Checkpoint{NewFolders: uris(scene.NewFolders)}
 	for _, uri := range slices.Sorted(maps.Keys(scene.Originals)) {

@@ -12,8 +12,8 @@ import (
 
 // Errors that callers branch on with errors.Is.
 var (
-	// ErrMalformed says that a document cannot be read. A change that is misread
-	// would give a file with other contents, so reading is strict.
+	// ErrMalformed says that a document cannot be read. A misread change would give a
+	// file different contents, so reading is strict.
 	ErrMalformed = fault.Named(fault.Damaged, "bad-json-checkpoint", "malformed JSON checkpoint")
 	// ErrNotFound says that there is no such checkpoint.
 	ErrNotFound = fault.Named(fault.NotFound, "json-checkpoint-not-found", "JSON checkpoint not found")
@@ -24,13 +24,13 @@ var (
 // Checkpoint is a state of the files that a conversation used.
 type Checkpoint struct {
 	Files []File
-	// NonExistent are files that did not exist any more.
+	// NonExistent are files that no longer existed.
 	NonExistent []URI
 	// NewFolders are folders that the conversation had created.
 	NewFolders []URI
 	// InlineDiffs are edits pending the user's decision.
 	InlineDiffs []InlineDiff
-	// RemovedDiffs were pending and are not any more; they are kept for reference.
+	// RemovedDiffs are edits that are no longer pending; they are kept for reference.
 	RemovedDiffs []InlineDiff
 	// InlineNewFiles and InlineNewFolders were created by such edits.
 	InlineNewFiles, InlineNewFolders []URI
@@ -59,8 +59,8 @@ type InlineDiff struct {
 	Original, New []Change
 	Generation    string
 	CodeBlock     string
-	// DecorationsOnly means that the file has the text after the edit already; the edit is
-	// only shown.
+	// DecorationsOnly means that the file already has the text after the edit; the edit
+	// is only shown.
 	DecorationsOnly bool
 
 	extra fields

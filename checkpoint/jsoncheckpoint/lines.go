@@ -8,7 +8,7 @@ import (
 	"znkr.io/diff"
 )
 
-// Change replaces the lines Start to End-1 of V0, counted from 1, by Lines. An
+// Change replaces the lines Start to End-1 of V0, counted from 1, with Lines. An
 // empty range inserts before the line Start.
 type Change struct {
 	Start, End int
@@ -85,8 +85,8 @@ type text struct {
 	eol   string
 }
 
-// split splits a content into lines. If all of them end in CR LF, that is the line
-// end, as in editors; in a mixture the CR stays part of its line.
+// split splits content into lines. If all of them end in CR LF, that is the line end,
+// as in editors; if line ends are mixed, the CR stays part of its line.
 func split(content string) text {
 	t := text{eol: "\n"}
 	if n := strings.Count(content, "\n"); n > 0 && n == strings.Count(content, "\r\n") {

@@ -137,9 +137,9 @@ func (d *InlineDiff) InlineTexts(v0 string) (before, after string) {
 }
 
 // Later joins a checkpoint with the later ones that rest stands for, so that Restore
-// takes both for one: of each file it has the first mention. A nil rest stands for none.
-// The result of Restore with a list of later checkpoints is the same as with the list
-// joined from its end.
+// can treat both as one: it has the first mention of each file. A nil rest stands for
+// none. The result of Restore with a list of later checkpoints is the same as with
+// the list joined from its end.
 func Later(cp, rest *Checkpoint) *Checkpoint {
 	out := &Checkpoint{
 		Files: slices.Clone(cp.Files), NonExistent: slices.Clone(cp.NonExistent), NewFolders: slices.Clone(cp.NewFolders),

@@ -29,7 +29,7 @@ func (s *Store) Add(ctx context.Context, conversation string, cp *Checkpoint) (i
 }
 
 // Roots yields the blobs that checkpoints refer to, for a collector. For a row that
-// cannot be read it yields an error and goes on.
+// cannot be read it yields an error and continues.
 func (s *Store) Roots(ctx context.Context) iter.Seq2[graph.Root, error] {
 	return func(yield func(graph.Root, error) bool) {
 		for row, err := range kv.Each(ctx, s.rows, keyspace.AllJSONCheckpoints(), false) {
@@ -60,8 +60,8 @@ func (c *Checkpoint) Blobs() []blob.ID {
 	return ids
 }
 
-// Put stores a checkpoint, replacing one of the same id. The blobs that it refers to must
-// be stored.
+// Put stores a checkpoint, replacing any with the same id. The blobs that it refers
+// to must be stored already.
 func (s *Store) Put(ctx context.Context, conversation, id string, cp *Checkpoint) error {
 	return s.put(ctx, conversation, id, cp, nil)
 }
@@ -107,7 +107,8 @@ func (s *Store) get(ctx context.Context, conversation, id string) (*Checkpoint, 
 }
 
 // Update changes a checkpoint. If another writer changes it at the same time, change
-// is called again with the newer one; after some tries Update fails with ErrChanged.
+// is called again with the newer one; after several attempts Update fails with
+// ErrChanged.
 func (s *Store) Update(ctx context.Context, conversation, id string, change func(*Checkpoint) error) error {
 	const tries = 20
 	for range tries {

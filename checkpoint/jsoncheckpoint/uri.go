@@ -20,8 +20,9 @@ func FileURI(path string) URI {
 	return URI{text: u.String()}
 }
 
-// uriPath returns a path as URIs of files have it, which is the same but for paths with a
-// drive: they begin with a slash and have slashes only. Editors write drives in lower case.
+// uriPath returns the form of a path in file URIs. It differs only for paths with a
+// drive: they begin with a slash and use only slashes. Editors write drives in lower
+// case.
 func uriPath(path string) string {
 	if !hasDrive(path) || len(path) > 2 && path[2] != '\\' && path[2] != '/' {
 		return path
@@ -49,7 +50,8 @@ func (u URI) Path() (path string, ok bool) {
 	return parsed.Path, true
 }
 
-// identity is equal for all forms of a file's URI: programs escape differently.
+// identity returns the same text for all forms of a file's URI: programs escape
+// differently.
 func identity(uri string) string {
 	if path, ok := (URI{text: uri}).Path(); ok {
 		return "file://" + path

@@ -10,7 +10,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// Sight is a reference that Look came to.
+// Sight is a reference that Look reached.
 type Sight struct {
 	// Ref is the blob and the field by which it was found.
 	Ref
@@ -57,10 +57,10 @@ type LookOptions struct {
 	MaxBytes int64
 }
 
-// Look follows references one at a time, in the order of the stored bytes, for people
-// to see. A blob is shown at each reference to it and followed at the first. It
-// reports whether MaxBlobs or MaxRefs left something out. Walk is for programs, which
-// need every blob once and no order.
+// Look follows references one at a time, in the order of the stored bytes, for display. A
+// blob is shown at each reference to it and followed at the first. Look reports whether
+// MaxBlobs or MaxRefs left something out. Walk is for programs, which need every blob
+// once and no order.
 //
 // A missing, damaged, malformed or too large blob is shown with its error; other
 // errors of the store, and errors of show, end the look.
@@ -114,7 +114,7 @@ func (l *look) next() (at Sight) {
 	return at
 }
 
-// follow adds the references of a blob to what is still to be seen.
+// follow adds the references of a blob to those still to be shown.
 func (l *look) follow(at *Sight, refs []Ref) {
 	if l.opts.Depth > 0 && at.Depth >= l.opts.Depth {
 		return

@@ -16,8 +16,8 @@ import (
 // well as embedded ones.
 const MaxNested = 32
 
-// ErrMalformed says that bytes are not what their kind says, or name a blob by
-// something that is no id.
+// ErrMalformed says that bytes do not match their kind, or name a blob by something that
+// is not an id.
 var ErrMalformed = fault.Named(fault.Invalid, "malformed-blob", "malformed blob")
 
 // Ref is a blob that another one names.

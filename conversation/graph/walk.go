@@ -45,10 +45,10 @@ type Options struct {
 	Nesting *Nesting
 }
 
-// Marks remembers which blobs a walk came to, and as what each was read. *Set is one.
-// It must be safe for concurrent use.
+// Marks records which blobs a walk reached and the kind that each was read as. *Set
+// implements it. It must be safe for concurrent use.
 type Marks interface {
-	// Add adds a blob read as kind and reports whether that is news.
+	// Add adds a blob read as kind and reports whether that is new.
 	Add(id blob.ID, kind Kind) bool
 }
 

@@ -10,7 +10,7 @@
 //	err := wirelimit.Unmarshal(data, &s, nil)
 //	if errors.Is(err, wirelimit.ErrExceeded) { … hostile or far too large … }
 //
-// What the fields mean, and whether ids in them exist, is left to others.
+// It does not check what the fields mean or whether ids in them exist.
 package wirelimit
 
 import (
@@ -24,13 +24,13 @@ import (
 )
 
 var (
-	// ErrExceeded says that a message is larger, deeper or more numerous than
+	// ErrExceeded says that a message is larger or deeper, or has more entries, than
 	// allowed.
 	ErrExceeded = fault.Named(fault.Exhausted, "limit-exceeded", "message exceeds limits")
-	// ErrTooDeep says, besides ErrExceeded, that too many messages of one type lie
-	// inside each other.
+	// ErrTooDeep says, besides ErrExceeded, that too many messages of one type are nested
+	// in each other.
 	ErrTooDeep = fault.Named(fault.Exhausted, "too-deep", "nested too deep")
-	// ErrMalformed says that bytes are no protobuf message.
+	// ErrMalformed says that bytes are not a protobuf message.
 	ErrMalformed = fault.Named(fault.Invalid, "malformed-message", "malformed message")
 )
 

@@ -1,4 +1,4 @@
-// Command attempt runs a command in a directory and takes its changes back if it fails.
+// Command attempt runs a command in a directory and reverts its changes if it fails.
 // The rewind restores deleted files, too, and can itself be undone with 'stet undo'.
 //
 //	attempt -store /tmp/attempts -dir . go generate ./...

@@ -1,5 +1,5 @@
-// Command diary keeps a conversation: each call adds a turn, and all of them are printed.
-// It is the smallest program that an agent's memory could grow from.
+// Command diary keeps a conversation: each call adds a turn, and all of them are
+// printed. It is the smallest starting point for an agent's memory.
 //
 //	diary -store /tmp/diary "what did I do today?"
 package main

@@ -1,7 +1,7 @@
-// Package agents lists the adapters: one for each agent that stet knows. It promises that
-// every name on the command line and in conversations leads to the adapter that reads it.
-// The editor Cursor has a name here and no adapter: package cursorimport copies its states
-// and checkpoints as they are, which is more than turns.
+// Package agents lists the adapters, one for each agent that stet supports. It
+// promises that every name on the command line and in conversations leads to the
+// adapter that reads it. The editor Cursor has a name here but no adapter: package
+// cursorimport copies its states and checkpoints unchanged, which is more than turns.
 package agents
 
 import (
@@ -32,7 +32,7 @@ func All() []foreign.Adapter {
 	}
 }
 
-// Cursor is the name of the editor whose conversations are imported, and nothing else.
+// Cursor is the name of the editor, whose conversations can only be imported.
 const Cursor = "cursor"
 
 // Importable returns the names of all programs whose conversations can be imported, sorted.

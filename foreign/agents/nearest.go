@@ -25,7 +25,7 @@ func nearest(name string) string {
 	return best
 }
 
-// plain is a name without what people write differently.
+// plain returns a name without the parts that people spell differently.
 func plain(name string) string {
 	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(name))
 }

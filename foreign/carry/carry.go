@@ -1,6 +1,7 @@
-// Package carry lets an agent's own conversation continue where a rewind went. It promises
-// that the agent's session stays as it was: what continues is a copy that ends after the
-// chosen turn. How to continue is kept with the conversation until it is rewound again.
+// Package carry lets an agent's own conversation continue at the target of a rewind.
+// It promises that the agent's session stays unchanged: the continuation is a copy
+// that ends after the chosen turn. How to continue is stored with the conversation
+// until it is rewound again.
 package carry
 
 import (
@@ -19,7 +20,7 @@ import (
 // label keeps a continuation with its conversation.
 const label = "carry_on"
 
-// kept is a continuation as the label has it.
+// kept is a continuation as it is stored in the label.
 type kept struct {
 	// Save is the save at which the conversation continues.
 	Save         uint64
@@ -29,11 +30,10 @@ type kept struct {
 // ErrNoSession reports a conversation that is not the copy of an agent's session.
 var ErrNoSession = intake.ErrNoSource
 
-// Prepare makes the agent's own conversation continue after the current state of the
-// conversation that is its copy, and keeps how. A second call for the same state returns
-// the same continuation. The error is ErrNoSession if no agent is behind the
-// conversation, and foreign.ErrCannotCut with the reason if its agent cannot continue
-// there.
+// Prepare makes the agent's own conversation continue after the current state of its
+// copy, and stores how. A second call for the same state returns the same
+// continuation. The error is ErrNoSession if the conversation does not come from an
+// agent, and foreign.ErrCannotCut with the reason if its agent cannot continue there.
 func Prepare(ctx context.Context, store *conversation.Store, host foreign.Host, conv string) (foreign.Continuation, error) {
 	info, err := store.Get(ctx, conv)
 	if err != nil {
@@ -62,7 +62,7 @@ func Kept(info conversation.Info) (foreign.Continuation, bool) {
 	return k.Continuation, true
 }
 
-// At makes the agent's own conversation continue after a save, and keeps nothing.
+// At makes the agent's own conversation continue after a save, and stores nothing.
 func At(ctx context.Context, store *conversation.Store, host foreign.Host, conv string, save uint64) (foreign.Continuation, error) {
 	session, err := intake.Session(ctx, store, conv)
 	if err != nil {

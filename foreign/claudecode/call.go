@@ -47,7 +47,7 @@ func newCall(id, name string, input json.RawMessage) foreign.Call {
 
 var exitCode = regexp.MustCompile(`^(?:Error: )?Exit code (\d+)`)
 
-// answer adds what the structured result of a call says.
+// answer adds the structured result of a call.
 func answer(c *foreign.Call, session string, result json.RawMessage) {
 	if c.Tool == foreign.ShellTool {
 		if m := exitCode.FindStringSubmatch(c.Output); c.Failed && m != nil {

@@ -17,8 +17,8 @@ const day = 24 * time.Hour
 // cleanupPeriod finds the setting in a file that may have comments.
 var cleanupPeriod = regexp.MustCompile(`(?m)^[^/\n]*"cleanupPeriodDays"\s*:\s*(\d{1,5})\b`)
 
-// Cleanup returns for how long Claude Code keeps a session after its last change: 30 days,
-// or what the user's settings say.
+// Cleanup returns how long Claude Code keeps a session after its last change: 30
+// days, or as the user's settings say.
 func (Adapter) Cleanup(h foreign.Host) time.Duration {
 	data, err := os.ReadFile(filepath.Join(dir(h), "settings.json"))
 	if m := cleanupPeriod.FindSubmatch(data); err == nil && m != nil {

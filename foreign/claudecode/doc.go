@@ -8,9 +8,9 @@
 //		...
 //		for turn, err := range a.Turns(ctx, s, "") {
 //
-// A session is one file of JSON lines, which form a tree: each line names its parent. A
-// turn is known by the uuid of its prompt, which forks keep. Lines of types that the
-// package does not know are skipped; the raw record has them.
+// A session is one file of JSON lines, which form a tree: each line names its parent.
+// A turn is identified by the uuid of its prompt, which forks keep. Lines of types
+// that the package does not know are skipped; the raw record has them.
 package claudecode
 
 import (
@@ -29,7 +29,7 @@ import (
 // Name is the name of the agent.
 const Name = "claude-code"
 
-// Adapter knows Claude Code.
+// Adapter is the adapter for Claude Code.
 type Adapter struct{}
 
 var _ foreign.Adapter = Adapter{}
@@ -86,6 +86,6 @@ func (Adapter) Tools(h foreign.Host, c foreign.Connect) ([]foreign.Change, error
 	})
 }
 
-// Skips returns "": nothing is known to keep Claude Code from its hooks but its own
-// settings, which say so to the user.
+// Skips returns "": only Claude Code's own settings are known to disable its hooks,
+// and it tells the user so.
 func (Adapter) Skips(foreign.Host, foreign.Connect) (string, error) { return "", nil }

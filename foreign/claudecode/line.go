@@ -9,7 +9,7 @@ import (
 	"github.com/stet-dev/stet/foreign/internal/jsonl"
 )
 
-// line is what is read of a line.
+// line has the fields that are read from a line.
 type line struct {
 	Type             string          `json:"type"`
 	Subtype          string          `json:"subtype"`

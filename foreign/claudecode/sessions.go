@@ -19,7 +19,7 @@ import (
 	"github.com/stet-dev/stet/foreign/internal/jsonl"
 )
 
-// Limits of what is read to list a session.
+// Limits on reading when sessions are listed.
 const (
 	headLines = 64
 	tailBytes = 64 << 10
@@ -30,7 +30,7 @@ func (a Adapter) Sessions(ctx context.Context, h foreign.Host) iter.Seq2[foreign
 	return a.below(ctx, filepath.Join(dir(h), "projects"))
 }
 
-// SessionAt returns the session of a file. A directory may be that of a project, or one
+// SessionAt returns the session of a file. A directory may be a project's, or one
 // that holds the directories of projects.
 func (a Adapter) SessionAt(ctx context.Context, _ foreign.Host, path string) iter.Seq2[foreign.Session, error] {
 	info, err := os.Stat(path)
@@ -88,19 +88,19 @@ func records(dir string) []string {
 	return paths
 }
 
-// escape makes a path a pattern that means only itself.
+// escape returns a pattern that matches only the path itself.
 func escape(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
-// head is what the beginning of a record says.
+// head is read from the beginning of a record.
 type head struct {
 	session foreign.Session
 	root    string    // uuid of the first line that has one
 	first   time.Time // the first time that stands in the file
 }
 
-// project returns the sessions of a project, or only that at a path.
+// project returns the sessions of a project, or only the one at a path.
 func (a Adapter) project(ctx context.Context, dir, only string) iter.Seq2[foreign.Session, error] {
 	return func(yield func(foreign.Session, error) bool) {
 		var heads []head
@@ -180,7 +180,7 @@ func headOf(ctx context.Context, path string) (head, error) {
 	return h, nil
 }
 
-// title takes the title that a line gives.
+// title takes the title from a line.
 func title(s *foreign.Session, l line) {
 	switch {
 	case l.Type == "custom-title" && l.CustomTitle != "":
@@ -265,7 +265,8 @@ func subagentAt(ctx context.Context, path string) (foreign.Session, error) {
 
 func metaOf(path string) string { return strings.TrimSuffix(path, ".jsonl") + ".meta.json" }
 
-// Files returns the file of the session and, for a subagent, what was noted about it.
+// Files returns the file of the session and, for a subagent, the file with its
+// description.
 func (Adapter) Files(_ context.Context, s foreign.Session) iter.Seq2[foreign.File, error] {
 	return func(yield func(foreign.File, error) bool) {
 		if !yield(foreign.File{Name: "session.jsonl", Path: s.Path}, nil) {

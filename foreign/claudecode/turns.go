@@ -42,7 +42,7 @@ type reader struct {
 	seen func(l line, end int64) // for cuts
 }
 
-// pending is a command of the user, which is a turn only if the model answers.
+// pending is a command of the user, which becomes a turn only if the model answers.
 type pending struct {
 	turn     foreign.Turn
 	at       int64
@@ -102,7 +102,7 @@ func (r *reader) restore(note string) {
 	}
 }
 
-// note is what a later reading must know at this place.
+// note returns what a later reading needs at this place.
 func (r *reader) note() string {
 	if r.cost == nil || r.since > 0 {
 		return r.leaf
@@ -237,7 +237,7 @@ func (r *reader) interrupted(l line) {
 	r.b.Seen(l.at())
 }
 
-// cut notes that the conversation can continue behind a line.
+// cut records that the conversation can continue after a line.
 func (r *reader) cut(l line) {
 	if l.UUID != "" {
 		r.b.Turn().Cut = l.UUID
@@ -303,8 +303,8 @@ func (r *reader) count(m message) {
 	r.usage[m.ID] = now
 }
 
-// total handles what the session cost up to here. It is the cost of a turn if there was
-// one turn since the last such line.
+// total handles the cost of the session up to here. The difference is the cost of a
+// turn if there was one turn since the last such line.
 func (r *reader) total(now float64) {
 	if t := r.b.Turn(); t != nil && r.cost != nil && r.since == 1 && now >= *r.cost {
 		cost := math.Round((now-*r.cost)*1e9) / 1e9

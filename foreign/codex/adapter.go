@@ -15,7 +15,7 @@ import (
 // Name is the name of the agent.
 const Name = "codex"
 
-// Adapter knows Codex.
+// Adapter is the adapter for Codex.
 type Adapter struct{}
 
 // New returns the adapter.
@@ -80,8 +80,8 @@ func (Adapter) SessionAt(ctx context.Context, _ foreign.Host, path string) iter.
 	}
 }
 
-// list yields the sessions of a library that are wanted. wanted is asked in the order in
-// which they began.
+// list yields the wanted sessions of a library. It calls wanted in the order in which
+// they began.
 func list(ctx context.Context, l library, wanted func(rollout) bool, yield func(foreign.Session, error) bool) {
 	names, err := l.names("")
 	if err != nil {

@@ -56,7 +56,8 @@ func firstOf(texts ...string) string {
 	return ""
 }
 
-// commandOf returns a command that is a text, or words of which a shell runs the last.
+// commandOf returns a command that is recorded as a string or as a list of words,
+// without the shell around it.
 func commandOf(raw json.RawMessage) string {
 	var plain string
 	if json.Unmarshal(raw, &plain) == nil {
@@ -111,7 +112,7 @@ func exitCode(output string) *int {
 	return nil
 }
 
-// apply adds what is known about the end of a call.
+// apply adds the outcome to a call.
 func (o outcome) apply(c *foreign.Call) {
 	if o.ExitCode != nil {
 		c.ExitCode = o.ExitCode

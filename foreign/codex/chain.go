@@ -20,7 +20,7 @@ type piece struct {
 
 const noEnd = math.MaxInt64
 
-// maxChain is the longest row of files that continue each other.
+// maxChain is the longest chain of files that continue each other.
 const maxChain = 64
 
 // before returns the parts that a rollout continues, the oldest first.
@@ -40,8 +40,8 @@ func (l library) before(ctx context.Context, r rollout) ([]piece, error) {
 	return chain, nil
 }
 
-// origin returns the rollout that another one continues: the newest of the session that is
-// older and reaches so far. A session that was reverted has several.
+// origin returns the rollout that another one continues: the newest older one of the
+// session that reaches that far. A session that was reverted has several.
 func (l library) origin(ctx context.Context, r rollout) (rollout, error) {
 	files, err := l.thread(ctx, r.base.Thread)
 	if err != nil {
@@ -60,10 +60,10 @@ func (l library) origin(ctx context.Context, r rollout) (rollout, error) {
 	return *found, nil
 }
 
-// pieces returns the parts of a session in the order in which they were written: what it
-// was forked from, its first rollout, and those that were written after it was reverted.
-// A subagent has only what it did itself. If the origin is not there, the error says so
-// and the rest is returned.
+// pieces returns the parts of a session in the order in which they were written: what
+// it was forked from, its first rollout, and those that were written after it was
+// reverted. A subagent has only its own work. If the origin is missing, the error
+// says so and the rest is returned.
 func (l library) pieces(ctx context.Context, s foreign.Session) ([]piece, error) {
 	own, err := l.rollouts(ctx, s)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/stet-dev/stet/foreign/internal/turns"
 )
 
-// Cut writes a copy of the conversation until the end of a turn, under a new id. The copy
-// is whole, also if the session is spread over several files.
+// Cut writes a copy of the conversation until the end of a turn, under a new id. The
+// copy is complete even if the session is spread over several files.
 func (Adapter) Cut(ctx context.Context, h foreign.Host, s foreign.Session, after foreign.Turn) (foreign.Continuation, error) {
 	parts, err := libraryOf(s.Path).pieces(ctx, s)
 	if err != nil {
@@ -96,8 +96,8 @@ type copier struct {
 	lines    int64
 }
 
-// piece copies the lines of a file until an offset, with the new id in the place of the
-// old one.
+// piece copies the lines of a file up to an offset, and replaces the old id with the
+// new one.
 func (c *copier) piece(ctx context.Context, p piece, end int64) error {
 	f, err := jsonl.Open(p.path)
 	if err != nil {

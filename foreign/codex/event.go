@@ -10,7 +10,7 @@ import (
 	"github.com/stet-dev/stet/foreign/internal/hooks"
 )
 
-// payload is what Codex gives to a hook.
+// payload is the payload of a Codex hook.
 type payload struct {
 	Session    string          `json:"session_id"`
 	Turn       string          `json:"turn_id"`
@@ -26,7 +26,7 @@ type payload struct {
 	Response   json.RawMessage `json:"tool_response"`
 }
 
-// Event decodes what Codex gives to a hook.
+// Event decodes the payload of a hook.
 func (Adapter) Event(name string, raw []byte) (foreign.Event, error) {
 	var p payload
 	if err := json.Unmarshal(raw, &p); err != nil {
@@ -51,9 +51,9 @@ func (Adapter) Event(name string, raw []byte) (foreign.Event, error) {
 	return e, nil
 }
 
-// inside changes an event of a subagent. Its turn and, mostly, its record are those of the
-// subagent, not of the session that started it; its prompt and its answer are steps of
-// that session's turn.
+// inside adapts an event of a subagent. Its turn and, usually, its record are those
+// of the subagent, not of the session that started it; its prompt and its answer are
+// steps of that session's turn.
 func inside(e *foreign.Event) {
 	e.Turn = ""
 	if strings.Contains(filepath.Base(e.Transcript), e.Subagent) {

@@ -81,13 +81,13 @@ func (r *reader) message(i item, at time.Time, raw jsonl.Line) {
 	}
 }
 
-// ask adds what a person wrote. In a record that does not say where turns begin, it begins
-// one.
+// ask adds what a person wrote. In a record without the beginnings of turns, it
+// begins one.
 func (r *reader) ask(text, id string, source int, at time.Time, raw jsonl.Line) {
 	t := r.b.Turn()
 	if t == nil || t.Done || r.implicit && len(t.Steps) > 0 {
 		if t != nil && source == fromEvent && !r.fresh("ask", text, source) {
-			return // the event behind a message that is known
+			return // the event of a message that is already known
 		}
 		r.begin(firstOf(id, "byte-"+strconv.FormatInt(raw.Offset, 10)), at, raw.Offset)
 		r.implicit = true
@@ -161,7 +161,7 @@ func (r *reader) finish(e event, at time.Time, raw jsonl.Line) {
 	r.b.Done(raw.End)
 }
 
-// completed reads a thing on the screen.
+// completed reads an item on the screen.
 func (r *reader) completed(e event, at time.Time, raw jsonl.Line) {
 	var d done
 	if json.Unmarshal(e.Item, &d) != nil {

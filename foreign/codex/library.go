@@ -24,8 +24,8 @@ const (
 	archiveDir  = "archived_sessions"
 )
 
-// rollout is one file of a session. What is behind path is only known after the first
-// lines were read.
+// rollout is one file of a session. The fields after path are known only after the
+// first lines were read.
 type rollout struct {
 	time, id, segment string // of the name
 	path              string
@@ -44,7 +44,7 @@ type position struct {
 
 var rolloutName = regexp.MustCompile(`^rollout-(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)-([0-9A-Za-z-]+?)(?:_([0-9A-Za-z-]+))?\.jsonl(?:\.zst)?$`)
 
-// parseName returns what the name of a file says.
+// parseName parses the name of a file.
 func parseName(path string) (rollout, bool) {
 	m := rolloutName.FindStringSubmatch(filepath.Base(path))
 	if m == nil {
@@ -87,8 +87,8 @@ func readRollout(ctx context.Context, path string) (rollout, error) {
 	return r, nil
 }
 
-// describe takes what the line says about the session. It reports whether the line is its
-// description.
+// describe takes the description of the session from a line. It reports whether the
+// line is its description.
 func (r *rollout) describe(l line, raw []byte) bool {
 	body := l.Payload
 	if l.Type == "" { // before September 2025 a description stood alone
@@ -152,9 +152,9 @@ func libraryOf(path string) library {
 	}
 }
 
-// names returns the rollouts whose name contains a text, by the age of their sessions,
-// those of one session together. A session that was archived and is back is there once,
-// and so is a file that is there both plain and compressed.
+// names returns the rollouts whose name contains a text, by the age of their
+// sessions, those of one session together. A session that was archived and brought
+// back is listed once, and so is a file that exists both plain and compressed.
 func (l library) names(contains string) ([]rollout, error) {
 	dirs := []string{filepath.Join(l.home, sessionsDir), filepath.Join(l.home, archiveDir)}
 	if l.flat {

@@ -66,7 +66,7 @@ type event struct {
 	outcome
 }
 
-// outcome is what an event says about the end of a call.
+// outcome is the end of a call according to an event.
 type outcome struct {
 	ExitCode *int                       `json:"exit_code"`
 	Success  *bool                      `json:"success"`
@@ -74,7 +74,7 @@ type outcome struct {
 	Changes  map[string]json.RawMessage `json:"changes"`
 }
 
-// done is a thing that Codex shows on its screen: the item of item_completed.
+// done is an item that Codex shows on its screen: the item of item_completed.
 type done struct {
 	Type      string    `json:"type"`
 	ID        string    `json:"id"`
@@ -84,8 +84,8 @@ type done struct {
 	outcome
 }
 
-// tokens counts as Codex does: the input includes what came from a cache, the output what
-// was thought.
+// tokens counts as Codex does: the input includes cached tokens, the output includes
+// reasoning.
 type tokens struct {
 	Input      int64 `json:"input_tokens"`
 	Cached     int64 `json:"cached_input_tokens"`
@@ -95,7 +95,7 @@ type tokens struct {
 	Total      int64 `json:"total_tokens"`
 }
 
-// injected are the beginnings of messages in the user's name that Codex wrote.
+// injected are the beginnings of messages that Codex wrote in the user's name.
 var injected = []string{
 	"<environment_context>", "<user_instructions>", "<INSTRUCTIONS>", "# AGENTS.md instructions", "<permissions instructions>",
 	"<skills_instructions>", "<skill>", "<turn_aborted>", "<subagent_notification>", "<model_switch>", "<collaboration_mode>",

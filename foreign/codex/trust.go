@@ -36,9 +36,9 @@ type group struct {
 	} `json:"hooks"`
 }
 
-// Skips says which hooks Codex skips because its user did not approve them as they are
-// now, or switched them off. Codex keeps what was approved in its settings, each hook by
-// its place in hooks.json and by a hash of what it runs.
+// Skips reports the hooks that Codex skips because its user did not approve their
+// current form, or switched them off. Codex records approvals in its settings, each
+// hook by its place in hooks.json and by a hash of what it runs.
 func (Adapter) Skips(h foreign.Host, c foreign.Connect) (string, error) {
 	path := hooksPath(h, c)
 	data, err := os.ReadFile(path)
@@ -92,7 +92,7 @@ func (Adapter) Skips(h foreign.Host, c foreign.Connect) (string, error) {
 	return "", nil
 }
 
-// approvals returns what Codex knows about hooks.
+// approvals returns what Codex has recorded about hooks.
 func approvals(path string) (map[string]state, error) {
 	var settings struct {
 		Hooks struct {
@@ -109,7 +109,7 @@ func approvals(path string) (map[string]state, error) {
 	return settings.Hooks.State, nil
 }
 
-// hash returns what Codex compares with the hash that its user approved: that of the
+// hash returns the value that Codex compares with the approved hash: the hash of the
 // event, the matcher and the hook, as JSON with sorted keys.
 func (g group) hash(event string, hook int) string {
 	h := g.Hooks[hook]
@@ -135,7 +135,7 @@ func (g group) hash(event string, hook int) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// matched are the events of which stet sets a matcher. Codex ignores it elsewhere.
+// matched are the events for which stet sets a matcher. Codex ignores it elsewhere.
 var matched = map[string]bool{"PreToolUse": true, "PostToolUse": true}
 
 // label is the name of an event in the keys of approvals: PreToolUse is pre_tool_use.

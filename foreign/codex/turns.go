@@ -15,8 +15,8 @@ import (
 	"github.com/stet-dev/stet/foreign/internal/turns"
 )
 
-// Turns returns the turns of a session, those included that it shares with the session
-// that it was forked from.
+// Turns returns the turns of a session, including those that it shares with the
+// session that it was forked from.
 func (Adapter) Turns(ctx context.Context, s foreign.Session, from foreign.Mark) iter.Seq2[foreign.Turn, error] {
 	return func(yield func(foreign.Turn, error) bool) {
 		parts, err := libraryOf(s.Path).pieces(ctx, s)
@@ -33,7 +33,7 @@ func (Adapter) Turns(ctx context.Context, s foreign.Session, from foreign.Mark) 
 	}
 }
 
-// place is what a mark says.
+// place is a decoded mark.
 type place struct {
 	offset int64
 	total  int64  // tokens of the session until there
@@ -98,7 +98,7 @@ func (r *reader) read(ctx context.Context, parts []piece, at place) {
 			return
 		}
 		if t := r.b.Turn(); t != nil && i < len(parts)-1 {
-			t.Done = true // the session went on elsewhere
+			t.Done = true // the session continued elsewhere
 		}
 		r.b.Close(r.end)
 		at = place{}
@@ -136,7 +136,7 @@ func (r *reader) piece(ctx context.Context, p piece, from int64) bool {
 	return !r.b.Stopped()
 }
 
-// note keeps what a mark needs.
+// note records what a mark needs.
 func (r *reader) note() {
 	r.b.Note = r.name + " " + strconv.FormatInt(r.total, 36) + " " + r.sum
 }
@@ -222,8 +222,8 @@ const (
 	fromEvent
 )
 
-// fresh reports whether a text is not known yet. Both sources record most texts: a text
-// that one source has twice was said twice.
+// fresh reports whether a text is new. Both sources record most texts: a text that
+// one source has twice was said twice.
 func (r *reader) fresh(kind, text string, source int) bool {
 	key := sha256.Sum256([]byte(kind + strings.TrimSpace(text)))
 	n := r.seen[key]

@@ -16,23 +16,23 @@ type State string
 
 // The states of an agent.
 const (
-	// NotFound means that the agent is not on this computer.
+	// NotFound means that the agent is not installed on this computer.
 	NotFound State = "not found"
-	// NotConnected means that it is there and does not report.
+	// NotConnected means that it is installed but does not report.
 	NotConnected State = "not connected"
 	// Connected means that it reports.
 	Connected State = "connected"
-	// Outdated means that its settings run another command than they should, such as a
-	// stet that was moved or that of an earlier release.
+	// Outdated means that its settings run the wrong command, such as a stet that was
+	// moved or one of an earlier release.
 	Outdated State = "outdated"
-	// Blocked means that its settings are right and that the agent does not report all the
-	// same, until its user has done what Why says.
+	// Blocked means that its settings are right but the agent does not report until its
+	// user has done what Why says.
 	Blocked State = "blocked"
-	// Broken means that its settings cannot be changed. Why says it.
+	// Broken means that its settings cannot be changed; see Why.
 	Broken State = "broken"
 )
 
-// Agent is an agent as it is found.
+// Agent is the present state of an agent.
 type Agent struct {
 	Name         string
 	Installation foreign.Installation
@@ -41,7 +41,7 @@ type Agent struct {
 	Why error
 	// Last is when the last event came, zero if none did.
 	Last time.Time
-	// Notes are what the user has to do besides.
+	// Notes are what else the user has to do.
 	Notes []string
 	// Tools means that the agent can start servers of tools.
 	Tools bool
@@ -50,14 +50,14 @@ type Agent struct {
 	made    made // directories that connecting made
 }
 
-// Options say how agents report.
+// Options configure how agents report.
 type Options struct {
 	Host foreign.Host
 	// Command is the program with its first arguments; the agent's name and the event
 	// follow.
 	Command []string
-	// Tools is the command of a server of tools for agents, and WithTools means that agents
-	// get it where they can. One that is there already is kept as it should be.
+	// Tools is the command of a server of tools for agents, and WithTools means that
+	// agents that support it get one. An existing one is kept up to date.
 	Tools     []string
 	WithTools bool
 	// Project, if not "", is the directory whose settings are used instead of the user's.
@@ -117,7 +117,8 @@ func Look(ctx context.Context, a foreign.Adapter, o Options) (Agent, error) {
 	return out, nil
 }
 
-// withTools adds the changes that give the agent tools, if they are wanted or there.
+// withTools adds the changes that give the agent tools, if they are wanted or already
+// exist.
 func (a *Agent) withTools(adapter foreign.Adapter, o Options) error {
 	if len(o.Tools) == 0 {
 		return nil
@@ -153,8 +154,8 @@ func merge(changes, more []foreign.Change) []foreign.Change {
 	return out
 }
 
-// skips finds out whether the agent runs its hooks. An event that came since they were
-// written shows that it does.
+// skips determines whether the agent runs its hooks. An event since they were written
+// shows that it does.
 func (a *Agent) skips(adapter foreign.Adapter, h foreign.Host, calls foreign.Connect, hooks []foreign.Change) {
 	if !slices.ContainsFunc(hooks, func(c foreign.Change) bool {
 		info, err := os.Stat(c.Path)
@@ -171,12 +172,12 @@ func (a *Agent) skips(adapter foreign.Adapter, h foreign.Host, calls foreign.Con
 	}
 }
 
-// File is what happens, or has happened, to a file.
+// File is a change, planned or made, of a file.
 type File struct {
 	Path string
 	// Before and After are the content; nil means that there is no file.
 	Before, After []byte
-	// Backup is the copy that was made of the file as it was, or "".
+	// Backup is the copy that was made of the original file, or "".
 	Backup string
 }
 
@@ -191,8 +192,8 @@ func (a Agent) Connect() ([]File, error) {
 	return each(a.changes, Apply)
 }
 
-// Disconnect takes everything of ours out of the agent's settings, and removes the
-// directories that Connect made and that are empty.
+// Disconnect removes everything of ours from the agent's settings, and the
+// directories that Connect made if they are empty.
 func (a Agent) Disconnect() ([]File, error) {
 	back := slices.Clone(a.changes)
 	slices.Reverse(back)

@@ -1,14 +1,14 @@
-// Package connect makes the changes by which an agent calls stet, and takes them back. It
-// promises that whatever else is in a file of the agent stays as it is, byte for byte,
-// that a second time changes nothing, and that a file which stet does not understand or
-// may not write is refused and left alone.
+// Package connect makes the changes that let an agent call stet, and reverts them. It
+// promises that everything else in a file of the agent stays unchanged, byte for
+// byte, that applying a change twice does nothing, and that a file that stet does not
+// understand or may not write is left alone with an error.
 //
 //	changes, err := adapter.Connection(host, foreign.Connect{Command: []string{stet, "hook", adapter.Name()}})
 //	for _, change := range changes {
 //		result, err := connect.Apply(change)
 //	}
 //
-// What has to be in which file is left to adapters.
+// Adapters decide which changes an agent needs.
 package connect
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/stet-dev/stet/foreign/internal/settings"
 )
 
-// Result is what a change did, or would do, to a file.
+// Result is the effect of a change on a file.
 type Result = settings.Result
 
 // Plan returns what Apply would do. It changes nothing.
@@ -25,13 +25,13 @@ func Plan(c foreign.Change) (Result, error) { return settings.Plan(c) }
 // PlanRevert returns what Revert would do. It changes nothing.
 func PlanRevert(c foreign.Change) (Result, error) { return settings.PlanRevert(c) }
 
-// Applied reports whether a change is in its file.
+// Applied reports whether a change has been made in its file.
 func Applied(c foreign.Change) (bool, error) { return settings.Applied(c) }
 
-// Apply makes a change and keeps the file as it was beside it. The error is
-// foreign.ErrSettings, and nothing was changed, if the file cannot be changed.
+// Apply makes a change and keeps a copy of the original beside the file. If the file
+// cannot be changed, the error is foreign.ErrSettings and nothing was changed.
 func Apply(c foreign.Change) (Result, error) { return settings.Apply(c) }
 
-// Revert takes a change back. The file is then as it was before, except for what others
+// Revert reverts a change. The file is then as it was before, except for what others
 // changed since.
 func Revert(c foreign.Change) (Result, error) { return settings.Revert(c) }

@@ -12,8 +12,8 @@ import (
 	"github.com/stet-dev/stet/foreign"
 )
 
-// made is the file that lists the directories which connecting made, one JSON string in a
-// line. An agent counts as found when its directory is there, so that disconnecting
+// made is the file that lists the directories that connecting made, one JSON string
+// per line. An agent counts as found if its directory exists, so disconnecting
 // removes them again. "" keeps no list.
 type made string
 
@@ -24,8 +24,8 @@ func madeIn(dir string) made {
 	return made(filepath.Join(dir, "made.jsonl"))
 }
 
-// note lists the directories that changes are about to make. It comes first: a directory
-// in the list that was not made costs nothing.
+// note lists the directories that changes are about to make. It comes first: a listed
+// directory that was not made does no harm.
 func (m made) note(changes []foreign.Change) error {
 	var lines []byte
 	for _, c := range changes {

@@ -23,7 +23,7 @@ const (
 	workspaceFile = "workspace.yaml"
 )
 
-// Adapter knows the Copilot command line.
+// Adapter is the adapter for the Copilot command line.
 type Adapter struct{}
 
 // New returns the adapter.
@@ -112,8 +112,8 @@ func below(ctx context.Context, dir string, yield func(foreign.Session, error) b
 	}
 }
 
-// family yields the session of a file and its subagents. It reports whether more is
-// wanted.
+// family yields the session of a file and its subagents. It reports whether the
+// caller wants more.
 func family(ctx context.Context, path string, yield func(foreign.Session, error) bool) bool {
 	h := readHead(ctx, path)
 	s := foreign.Session{Agent: Name, ID: h.id, Path: path, Workspace: h.cwd, Title: h.title, Started: h.started}

@@ -11,13 +11,14 @@ import (
 // timeout is the time limit of a hook in seconds.
 const timeout = 10
 
-// hooks are the events that are asked for.
+// hooks are the requested events.
 var hooks = []string{
 	"sessionStart", "userPromptSubmitted", "preToolUse", "postToolUse", "postToolUseFailure",
 	"subagentStart", "subagentStop", "agentStop", "sessionEnd",
 }
 
-// Connection returns a file of hooks that is only ours, of the user or of a project.
+// Connection returns a file of hooks that is entirely ours, for the user or for a
+// project.
 func (Adapter) Connection(h foreign.Host, c foreign.Connect) ([]foreign.Change, error) {
 	dir := filepath.Join(home(h), "hooks")
 	if c.Project != "" {
@@ -33,7 +34,7 @@ func (Adapter) Connection(h foreign.Host, c foreign.Connect) ([]foreign.Change, 
 		Hooks   map[string][]hook `json:"hooks"`
 	}{1, map[string][]hook{}}
 	for _, event := range hooks {
-		// A hook that fails denies the tool, also if its program is missing.
+		// A failing hook denies the tool, even if only its program is missing.
 		file.Hooks[event] = []hook{{"command", c.Line(event) + " || true", timeout}}
 	}
 	content, err := json.MarshalIndent(file, "", "  ")
@@ -43,8 +44,8 @@ func (Adapter) Connection(h foreign.Host, c foreign.Connect) ([]foreign.Change, 
 	return []foreign.Change{{Path: filepath.Join(dir, "stet.json"), Content: append(content, '\n')}}, nil
 }
 
-// Tools returns a server of the user's servers. Which file of a project the CLI reads is not
-// known.
+// Tools returns an entry among the user's servers. It is unknown which file of a project the
+// CLI reads.
 func (Adapter) Tools(h foreign.Host, c foreign.Connect) ([]foreign.Change, error) {
 	if c.Project != "" {
 		return nil, nil
@@ -54,5 +55,5 @@ func (Adapter) Tools(h foreign.Host, c foreign.Connect) ([]foreign.Change, error
 	})
 }
 
-// Skips returns "": nothing is known to keep the CLI from its hooks.
+// Skips returns "": nothing is known to prevent the CLI from running its hooks.
 func (Adapter) Skips(foreign.Host, foreign.Connect) (string, error) { return "", nil }

@@ -7,7 +7,7 @@ import (
 	"github.com/stet-dev/stet/foreign"
 )
 
-// payload is what Copilot gives to a hook.
+// payload is the payload of a Copilot hook.
 type payload struct {
 	Session    string          `json:"sessionId"`
 	Agent      string          `json:"agentId"`
@@ -35,8 +35,8 @@ var kinds = map[string]foreign.EventKind{
 	"sessionEnd":          foreign.SessionEnd,
 }
 
-// Event decodes what Copilot gives to a hook. Copilot does not say which turn or call it
-// is.
+// Event decodes the payload of a hook. Copilot does not identify the turn or the
+// call.
 func (Adapter) Event(name string, raw []byte) (foreign.Event, error) {
 	var p payload
 	if err := json.Unmarshal(raw, &p); err != nil {

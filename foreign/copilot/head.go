@@ -14,7 +14,7 @@ import (
 	"github.com/stet-dev/stet/foreign/internal/jsonl"
 )
 
-// head is what the beginning of a session says about it.
+// head is read from the beginning of a session.
 type head struct {
 	id, cwd, title string
 	started        time.Time
@@ -23,8 +23,8 @@ type head struct {
 // maxHead is how many lines are searched for the start of a session.
 const maxHead = 20
 
-// readHead reads what a session says about itself. The name of its directory is its id if
-// nothing says otherwise.
+// readHead reads the description of a session. The name of its directory is its id
+// unless the record says otherwise.
 func readHead(ctx context.Context, path string) head {
 	h := head{id: filepath.Base(filepath.Dir(path))}
 	if yaml, err := os.ReadFile(filepath.Join(filepath.Dir(path), workspaceFile)); err == nil {

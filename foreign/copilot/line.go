@@ -53,7 +53,7 @@ type execution struct {
 	} `json:"fileEdits"`
 }
 
-// usage counts tokens as Copilot does: the input includes what came from a cache.
+// usage counts tokens as Copilot does: the input includes cached tokens.
 type usage struct {
 	Usage struct {
 		Model      string `json:"model"`
@@ -65,8 +65,8 @@ type usage struct {
 	} `json:"usage"`
 }
 
-// callOf translates the call of a tool. Some releases give the arguments as a text that is
-// JSON.
+// callOf translates the call of a tool. Some releases record the arguments as a
+// string of JSON.
 func callOf(id, name string, input json.RawMessage) foreign.Call {
 	var text string
 	if json.Unmarshal(input, &text) == nil && json.Valid([]byte(text)) {
@@ -110,7 +110,7 @@ func patchPaths(patch string) (paths []string) {
 	return paths
 }
 
-// apply adds what the end of a call says.
+// apply adds the end of a call.
 func (e execution) apply(c *foreign.Call) {
 	c.ExitCode = e.Shell.ExitCode
 	c.Failed = e.Success != nil && !*e.Success || c.ExitCode != nil && *c.ExitCode != 0

@@ -35,7 +35,7 @@ type reader struct {
 
 	end      int64 // of the last line
 	done     int64 // where the turn ended, 0 if the record does not say it
-	answered bool  // the last message asked for no tool
+	answered bool  // the last message requested no tool
 }
 
 func newReader(s foreign.Session, b *turns.Builder) *reader {
@@ -74,7 +74,7 @@ func (r *reader) read(ctx context.Context, path string, from int64) {
 	}
 }
 
-// started notes which subagent a call started.
+// started records which subagent a call started.
 func (r *reader) started(l line) {
 	var e execution
 	if json.Unmarshal(l.Data, &e) != nil {
@@ -91,7 +91,7 @@ func (r *reader) line(l line, raw jsonl.Line) {
 		r.ask(l, raw)
 	case "assistant.turn_start":
 		if t := r.b.Turn(); t != nil {
-			t.Done, r.done = false, 0 // a hook may have asked for more
+			t.Done, r.done = false, 0 // a hook may have requested more
 		}
 	case "assistant.message":
 		r.message(l)
@@ -118,7 +118,7 @@ func (r *reader) line(l line, raw jsonl.Line) {
 	}
 }
 
-// ask begins a turn, or adds to the prompt of one that goes on.
+// ask begins a turn, or adds to the prompt of a running one.
 func (r *reader) ask(l line, raw jsonl.Line) {
 	var m message
 	if json.Unmarshal(l.Data, &m) != nil {
@@ -159,8 +159,8 @@ func (r *reader) message(l line) {
 	r.answered = len(m.Requests) == 0
 }
 
-// finish ends the turn. What follows until the next prompt belongs to none; a cut keeps the
-// end of the program's run, as the original has it.
+// finish ends the turn. Events from there to the next prompt belong to no turn; a cut
+// keeps the end of the program's run, as the original has it.
 func (r *reader) finish(l line, raw jsonl.Line) {
 	t := r.b.Turn()
 	if t == nil {

@@ -30,8 +30,8 @@ func DecodeCheckpoint(id string, raw []byte) (*jsoncheckpoint.Checkpoint, error)
 	return cp, nil
 }
 
-// CheckpointRow returns the row of a workspace checkpoint as it is stored. If there
-// is none, the error wraps ErrNotFound.
+// CheckpointRow returns the stored row of a workspace checkpoint. If there is none,
+// the error wraps ErrNotFound.
 func (s *Store) CheckpointRow(ctx context.Context, conv *Conversation, id string) ([]byte, error) {
 	if raw, ok := conv.inlineCheckpoints[id]; ok {
 		return raw, nil

@@ -85,7 +85,7 @@ type Original struct {
 }
 
 // All yields every conversation of the store, one at a time. An unreadable one has
-// its Header.ID and the reason in Problems; the sequence goes on.
+// only its header and the reason in Problems; the sequence continues.
 func (s *Store) All(ctx context.Context) iter.Seq2[*Conversation, error] {
 	return func(yield func(*Conversation, error) bool) {
 		for h, err := range s.Conversations(ctx) {

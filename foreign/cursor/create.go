@@ -15,8 +15,8 @@ import (
 	"github.com/stet-dev/stet/foreign/internal/newfile"
 )
 
-// ErrExists says that a new file cannot be made because its name, or that of a file which
-// belongs to it, is taken.
+// ErrExists says that a new file cannot be created because its name, or the name of a
+// file that belongs to it, is taken.
 var ErrExists = fault.New(fault.Exists, "file exists already")
 
 // CreateOptions configure Create. The zero value, and nil, begin with an empty file.
@@ -26,7 +26,7 @@ type CreateOptions struct {
 	Base string
 }
 
-// editorSchema makes the tables of a state.vscdb where they are missing.
+// editorSchema creates the missing tables of a state.vscdb.
 const editorSchema = `CREATE TABLE IF NOT EXISTS ItemTable (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB);
 	CREATE TABLE IF NOT EXISTS cursorDiskKV (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB);`
 
@@ -79,9 +79,9 @@ func prepareEditor(ctx context.Context, path string) error {
 	return wrapSQLite(ctx, err)
 }
 
-// Copying takes a lock of the base for some pages at a time, so that the editor can write
-// in between. SQLite then begins again, which it may do a few times. In WAL mode a reader
-// does not hinder writers, and one transaction covers the whole copy.
+// Copying locks the base for some pages at a time, so that the editor can write in
+// between. SQLite then starts over, which it may do a few times. In WAL mode a reader
+// does not block writers, and one transaction covers the whole copy.
 const (
 	copyPages    = 1024
 	copyRestarts = 16

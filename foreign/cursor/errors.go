@@ -15,14 +15,14 @@ import (
 // Errors that callers branch on with errors.Is. They are wrapped with the file
 // or the key, and with the cause.
 var (
-	// ErrNotDatabase says that a file is no SQLite database and does not look like
+	// ErrNotDatabase says that a file is not an SQLite database and does not look like
 	// an encrypted one either.
 	ErrNotDatabase = fault.New(fault.Unsupported, "not a database")
 	// ErrEncrypted says that a file looks like an encrypted database.
 	ErrEncrypted = fault.New(fault.Unsupported, "database seems to be encrypted")
 	// ErrCorrupt says that the structure of a database file is damaged.
 	ErrCorrupt = fault.New(fault.Damaged, "database is corrupt")
-	// ErrTruncated says that a database file is shorter than its header tells.
+	// ErrTruncated says that a database file is shorter than its header says.
 	ErrTruncated = fault.New(fault.Damaged, "database is truncated")
 	// ErrUnsupported says that a database is sound but of a form that no editor
 	// writes, or of an unknown version.
@@ -36,21 +36,21 @@ var (
 	// ErrBusy says that another process kept the database locked, or kept changing
 	// it, for longer than the busy timeout.
 	ErrBusy = fault.New(fault.Busy, "database is busy")
-	// ErrNeedsRecovery says that a writer died in the middle of a change, which
-	// only a program that may write can take back. The editor does at its start.
+	// ErrNeedsRecovery says that a writer died in the middle of a change, which only a
+	// program with write access can roll back. The editor does so when it starts.
 	ErrNeedsRecovery = fault.New(fault.Conflict, "database needs recovery by its owner")
 	// ErrNotFound says that a store has no such conversation, checkpoint or row.
 	ErrNotFound = fault.New(fault.NotFound, "not found")
 	// ErrMalformed says that a row cannot be understood.
 	ErrMalformed = fault.New(fault.Damaged, "malformed row")
-	// ErrNewerVersion says that a row was written by a release newer than those
-	// that are known. What could be read was read.
+	// ErrNewerVersion says that a row was written by a newer release than the known
+	// ones. Its readable part was read.
 	ErrNewerVersion = fault.New(fault.NewerFormat, "row has a newer version")
 	// ErrWrongKey says that the key of Options does not decrypt a blob, or that the blob
 	// is damaged.
 	ErrWrongKey = fault.New(fault.WrongKey, "the given key does not decrypt it")
-	// ErrDataLoss says that stored state cannot be brought back. It is always in
-	// the company of a DataLossError, which names the source.
+	// ErrDataLoss says that stored state cannot be recovered. A DataLossError, which
+	// names the source, always wraps it.
 	ErrDataLoss = fault.New(fault.Damaged, "data loss")
 )
 

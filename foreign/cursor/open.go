@@ -102,7 +102,7 @@ func (s *Store) openMain(ctx context.Context, path string) error {
 	return nil
 }
 
-// IsStore reports whether Open is worth a try: for any regular file, and for a
+// IsStore reports whether Open is worth trying: for any regular file, and for a
 // directory with the files of a store.
 func IsStore(path string) bool {
 	info, err := os.Stat(path)

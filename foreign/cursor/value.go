@@ -9,8 +9,8 @@ import (
 	"github.com/stet-dev/stet/blob"
 )
 
-// Class is the SQLite storage class of a value. It is the format tag of the
-// store: text and bytes of the same content mean different things.
+// Class is the SQLite storage class of a value. It is the format tag of the store:
+// the same content means different things as text and as bytes.
 type Class uint8
 
 // Storage classes. Missing rows and NULL, which marks a deleted row, are the

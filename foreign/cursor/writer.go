@@ -34,8 +34,8 @@ func (w *Writer) Set(ctx context.Context, rows ...Row) error {
 // have the id of the conversation and ':' next.
 var perConversation = []string{MessageHeadPrefix, MessagePrefix, CheckpointPrefix, CodeDiffPrefix, RequestPrefix, OriginalPrefix}
 
-// Remove removes what a base has of conversations, marks of deleted ones included. Blobs
-// and contents stay: other conversations may use them.
+// Remove removes the rows of conversations from a base, including the marks of
+// deleted ones. Blobs and contents stay: other conversations may use them.
 func (w *Writer) Remove(ctx context.Context, conversations ...string) error {
 	return w.store.main.write(ctx, func(c *conn) error {
 		for _, id := range conversations {
@@ -74,9 +74,9 @@ func (c *conn) putText(t table, key string, data []byte) error {
 // listKey is the row of ItemTable with the list that the editor shows.
 const listKey = "composer.composerHeaders"
 
-// List enters conversations into the lists that the editor shows: the one in ItemTable
-// and, where a base has it, the table of headers. Entries of the same id are replaced,
-// others stay. A list of a base that cannot be understood stays as it is.
+// List enters conversations into the lists that the editor shows: the one in
+// ItemTable and, if a base has it, the table of headers. Entries with the same id are
+// replaced, others stay. A list of a base that cannot be parsed stays unchanged.
 func (w *Writer) List(ctx context.Context, headers ...Header) error {
 	return w.store.main.write(ctx, func(c *conn) error {
 		old, err := c.get(itemTable, listKey)

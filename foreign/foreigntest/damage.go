@@ -15,7 +15,7 @@ import (
 	"github.com/stet-dev/stet/foreign"
 )
 
-// unknown is a line of a type that no agent has.
+// unknown is a line of a type that no agent uses.
 const unknown = `{"type":"not-known-to-any-reader","value":{"a":[1,2,3]}}` + "\n"
 
 // growth reads each session while it grows line by line, as an intake does.
@@ -38,7 +38,7 @@ func (c Config) growth(t *testing.T) {
 	}
 }
 
-// grow reads what is new behind the last turn.
+// grow reads what is new after the last turn.
 func (c Config) grow(t *testing.T, s foreign.Session, have []foreign.Turn) []foreign.Turn {
 	t.Helper()
 	news, err := c.collect(s, mark(have))
@@ -84,7 +84,7 @@ func (c Config) torn(t *testing.T) {
 	}
 }
 
-// damage puts lines between the lines of a session that cannot be read or mean nothing.
+// damage puts unreadable and meaningless lines between the lines of a session.
 func (c Config) damage(t *testing.T) {
 	for _, bad := range []struct {
 		name, line string

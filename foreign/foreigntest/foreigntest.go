@@ -1,14 +1,14 @@
-// Package foreigntest is the suite that every adapter of an agent passes. It promises
-// that what the rest of stet expects of an adapter is checked once, on sessions that the
-// agent itself wrote: that turns are read whole, again and piece by piece with the same
-// result, that damage costs only what is damaged, that a cut leaves the old session as it
-// was, and that hook payloads are understood.
+// Package foreigntest is the suite that every adapter of an agent must pass. It
+// checks what the rest of stet expects of an adapter, on sessions that the agent
+// itself wrote: that reading turns as a whole, repeatedly and piece by piece gives
+// the same result, that damage affects only the damaged parts, that a cut leaves the
+// old session unchanged, and that hook payloads are decoded.
 //
 //	func TestSuite(t *testing.T) {
 //		foreigntest.Run(t, foreigntest.Config{Adapter: claudecode.New(), Home: home, Sessions: want, Payloads: payloads})
 //	}
 //
-// What only one agent has is left to the tests of its package.
+// Peculiarities of one agent are left to the tests of its package.
 package foreigntest
 
 import (
@@ -26,15 +26,15 @@ import (
 	"github.com/stet-dev/stet/foreign"
 )
 
-// Config says what is tested.
+// Config describes the adapter to test.
 type Config struct {
 	Adapter foreign.Adapter
-	// Home makes a new home with the recorded sessions. Each case has its own.
+	// Home makes a new home with the recorded sessions. Each case uses its own.
 	Home func(t testing.TB) foreign.Host
 	// Sessions are the sessions of the home, in any order.
 	Sessions []Session
-	// Lines means that a session is one file of JSON lines at its Path which grows at its
-	// end. The cases about damage and growth need it.
+	// Lines means that a session is one file of JSON lines at its Path that grows at its
+	// end. The cases about damage and growth need that.
 	Lines bool
 	// Payloads are recorded payloads in the order in which they came.
 	Payloads []Payload
@@ -45,8 +45,8 @@ type Session struct {
 	ID, Workspace, Parent string
 	// Prompts are the first lines of the prompts, in order.
 	Prompts []string
-	// Automatic are those of the prompts that no person typed. A conversation is not
-	// named after them.
+	// Automatic are the prompts that no person typed. A conversation is not named after
+	// them.
 	Automatic []string
 	// Tools are the names of the tools in the order of their calls.
 	Tools []string
@@ -55,14 +55,14 @@ type Session struct {
 	// Says is a text that some reply contains.
 	Says  string
 	Model string
-	// Tokens means that each turn which answered has counts.
+	// Tokens means that each answered turn has token counts.
 	Tokens bool
 	// Command is the program that continues a cut session; "" means that the session
 	// cannot be cut.
 	Command string
 }
 
-// Payload is what the agent gave to a hook.
+// Payload is a recorded payload of a hook.
 type Payload struct {
 	Event string
 	JSON  []byte
@@ -202,10 +202,10 @@ func rewound(turns []foreign.Turn) bool {
 	return len(turns) > 0 && turns[0].Follows != ""
 }
 
-// sameTurn compares turns of two readings, of which one began at a mark: the first turn
-// behind it may leave Follows empty, and a cost that the agent wrote behind a turn is not
-// seen by a reading that ended before. Its mark may lie before or behind what belongs to
-// no turn.
+// sameTurn compares turns of two readings, of which one began at a mark: the first
+// turn after it may leave Follows empty, and a reading that ended earlier does not
+// see a cost that the agent wrote after a turn. Its mark may lie before or after
+// lines that belong to no turn.
 var sameTurn = []cmp.Option{
 	cmpopts.EquateEmpty(),
 	cmpopts.IgnoreFields(foreign.Turn{}, "Follows", "Mark"),
@@ -301,7 +301,7 @@ func snapshot(t testing.TB, dir string) map[string]string {
 
 func (p Payload) String() string { return fmt.Sprintf("%s %.80s", p.Event, p.JSON) }
 
-// without returns the keys of a map that another has not, sorted.
+// without returns the keys of a map that another one lacks, sorted.
 func without(after, before map[string]string) (added []string) {
 	for path := range after {
 		if _, ok := before[path]; !ok {

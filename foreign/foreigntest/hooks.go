@@ -14,7 +14,7 @@ import (
 	"github.com/stet-dev/stet/foreign/internal/settings"
 )
 
-// events decodes every recorded payload, and much that is not one.
+// events decodes every recorded payload, and many invalid ones.
 func (c Config) events(t *testing.T) {
 	for _, p := range c.Payloads {
 		e, err := c.Adapter.Event(p.Event, p.JSON)
@@ -61,7 +61,7 @@ var tables = []string{
 	"[hooks.state.\"/h/hooks.json:stop:0:0\"]\ntrusted_hash = \"sha256:0\"",
 }
 
-// roundTrip applies a change to each kind of settings and takes it back.
+// roundTrip applies a change to each kind of settings and reverts it.
 func roundTrip(t *testing.T, change foreign.Change) {
 	t.Helper()
 	kinds := existing
@@ -90,7 +90,7 @@ func roundTrip(t *testing.T, change foreign.Change) {
 	}
 }
 
-// connection looks at what has to be in which file, puts it there and takes it out.
+// connection checks the changes of files, makes them and reverts them.
 func (c Config) connection(t *testing.T) {
 	h, project := c.Home(t), t.TempDir()
 	for _, dir := range []string{"", project} {
@@ -120,8 +120,8 @@ func (c Config) connection(t *testing.T) {
 	}
 }
 
-// tools registers a server of tools and takes it out. One of the same name that the user
-// registered stays.
+// tools registers a server of tools and removes it. One with the same name that the
+// user registered stays.
 func (c Config) tools(t *testing.T) {
 	h, project := c.Home(t), t.TempDir()
 	for _, dir := range []string{"", project} {
@@ -144,7 +144,7 @@ func (c Config) tools(t *testing.T) {
 	}
 }
 
-// own checks that a server which the user registered under our name stays.
+// own checks that a server that the user registered under our name stays.
 func own(t *testing.T, change foreign.Change) {
 	t.Helper()
 	change.Path = filepath.Join(t.TempDir(), filepath.Base(change.Path))

@@ -10,7 +10,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// compressed is how the names of files end that hold their text compressed. The cases about
+// compressed is the suffix of files that hold their text compressed. The cases about
 // damage and growth change the text of such a file.
 const compressed = ".zst"
 
@@ -53,7 +53,7 @@ func save(t testing.TB, path string, data []byte) {
 	write(t, path, data)
 }
 
-// write replaces the text of a file by some parts.
+// write replaces the text of a file with some parts.
 func write(t testing.TB, path string, parts ...[]byte) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)

@@ -183,8 +183,8 @@ func describe(ctx context.Context, path string) (foreign.Session, error) {
 	return foreign.Session{}, fmt.Errorf("%w: %s does not begin with a session of gemini", foreign.ErrUnreadable, path)
 }
 
-// workspace finds the directory of a session: the CLI writes it beside the sessions of a
-// project, or lists it by the name or the hash of the project.
+// workspace finds the directory of a session: the CLI writes it beside the sessions
+// of a project, or lists it under the name or the hash of the project.
 func workspace(path string, h header) string {
 	project := path
 	for range 4 {

@@ -9,8 +9,8 @@ import (
 )
 
 // Connection returns the hooks of the settings. The CLI runs them in a shell; a command that
-// is not found ends the turn before the model is asked. BeforeModel and AfterModel hold the
-// whole conversation and are not asked for.
+// is not found ends the turn before the model is called. BeforeModel and AfterModel carry
+// the whole conversation and are not requested.
 func (*Adapter) Connection(h foreign.Host, c foreign.Connect) ([]foreign.Change, error) {
 	const quick, long = 5 * time.Second, 10 * time.Second
 	style := hooks.Style{Unit: time.Millisecond, AllTools: ".*", Named: true, Survives: true}
@@ -32,5 +32,5 @@ func (*Adapter) Tools(h foreign.Host, c foreign.Connect) ([]foreign.Change, erro
 	})
 }
 
-// Skips returns "": nothing is known to keep the CLI from its hooks.
+// Skips returns "": nothing is known to prevent the CLI from running its hooks.
 func (*Adapter) Skips(foreign.Host, foreign.Connect) (string, error) { return "", nil }

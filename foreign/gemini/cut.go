@@ -16,8 +16,8 @@ import (
 	"github.com/stet-dev/stet/foreign/internal/newfile"
 )
 
-// Cut copies the log up to the end of a turn under a new session id. The log is a list of
-// changes, so that its beginning is the conversation as it was at that moment.
+// Cut copies the log up to the end of a turn under a new session id. The log is a
+// list of changes, so a prefix of it is the conversation as it was at that moment.
 func (*Adapter) Cut(ctx context.Context, h foreign.Host, s foreign.Session, after foreign.Turn) (foreign.Continuation, error) {
 	if s.Parent != "" {
 		return foreign.Continuation{}, fmt.Errorf("%w: gemini cannot resume a subagent", foreign.ErrCannotCut)
@@ -78,8 +78,8 @@ func endOf(ctx context.Context, path, id string) (int64, error) {
 	return 0, fmt.Errorf("%w: turn %q is not in the session", foreign.ErrCannotCut, id)
 }
 
-// rename copies a log under another session id. Lines that hold the id are short; a line
-// that does not fit the buffer is copied as it is.
+// rename copies a log under another session id. Lines that contain the id are short;
+// a line that does not fit the buffer is copied unchanged.
 func rename(w io.Writer, log io.Reader, from, to string) error {
 	in := bufio.NewReaderSize(log, 64<<10)
 	for {
@@ -113,7 +113,7 @@ func end(w io.Writer, last []byte) error {
 	return err
 }
 
-// renamed exchanges the session id of a header or of a "$set".
+// renamed replaces the session id of a header or of a "$set".
 func renamed(line []byte, from, to string) []byte {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(line, &fields) != nil {

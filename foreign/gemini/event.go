@@ -8,7 +8,7 @@ import (
 	"github.com/stet-dev/stet/foreign/internal/hooks"
 )
 
-// payload is what the CLI gives to a hook.
+// payload is the payload of a hook.
 type payload struct {
 	SessionID  string          `json:"session_id"`
 	Transcript string          `json:"transcript_path"`
@@ -32,8 +32,8 @@ var kinds = map[string]foreign.EventKind{
 	"SessionEnd":   foreign.SessionEnd,
 }
 
-// Event decodes a payload. The CLI has ids neither for turns nor for calls, and does not
-// say that a tool runs in a subagent.
+// Event decodes a payload. The CLI has no ids for turns or calls, and does not report
+// that a tool runs in a subagent.
 func (*Adapter) Event(event string, data []byte) (foreign.Event, error) {
 	var p payload
 	if err := json.Unmarshal(data, &p); err != nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/stet-dev/stet/foreign/internal/turns"
 )
 
-// ref is where the latest version of a message stands: a line, or an element of the list
-// that a line holds.
+// ref is the position of the latest version of a message: a line, or an element of
+// the list in a line.
 type ref struct {
 	offset, end int64
 	element     int // -1 for a line
 }
 
-// foldedTurn is a turn of which only the places are known.
+// foldedTurn is a turn of which only the positions are known.
 type foldedTurn struct {
 	id, follows string
 	begin       int64  // offset of its first line
@@ -31,8 +31,8 @@ type foldedTurn struct {
 	late int64
 }
 
-// endOf returns where the last message of a turn ends, as far as the next turn has not
-// begun: a later line may still change a message.
+// endOf returns where the last message of a turn ends before the next turn begins: a
+// later line may still change a message.
 func (f *fold) endOf(i int) (end int64) {
 	for _, m := range f.turns[i].messages {
 		end = max(end, m.end)
@@ -49,8 +49,8 @@ type slot struct {
 	at   int
 }
 
-// fold follows the changes of a log. It keeps every turn that ever was, and the current
-// list of turns to know which one a new turn follows.
+// fold follows the changes of a log. It keeps every turn that ever existed, and the
+// current list of turns, which shows what a new turn follows.
 type fold struct {
 	turns []*foldedTurn
 	slots map[string]slot // by message id
@@ -90,8 +90,8 @@ func newFold(note string) (*fold, error) {
 	return f, nil
 }
 
-// mark returns where reading continues behind a turn. Behind the mark there may be a line
-// that changes a turn before it; such a mark leads to a reading from the beginning.
+// mark returns where reading continues after a turn. A line after the mark may change
+// a turn before it; then the session is read from the beginning.
 func (f *fold) mark(i int) foreign.Mark {
 	end := f.endOf(i)
 	for _, t := range f.turns[:i+1] {
@@ -136,8 +136,8 @@ func (f *fold) last() string {
 	return f.current.last
 }
 
-// read folds the lines of a file from an offset on. report gets what cannot be read; read
-// ends with the first error that is not foreign.ErrUnreadable.
+// read folds the lines of a file from an offset on. report receives the errors; read
+// ends with the first one that is not foreign.ErrUnreadable.
 func (f *fold) read(ctx context.Context, path string, from int64, report func(error) bool) {
 	f.end = from
 	for line, err := range jsonl.Lines(ctx, path, from) {
@@ -177,8 +177,8 @@ func (f *fold) add(line jsonl.Line) error {
 	return nil
 }
 
-// rewind drops a message and all behind it. The CLI drops everything if it does not know
-// the message.
+// rewind drops a message and all after it. The CLI drops everything if it does not
+// know the message.
 func (f *fold) rewind(id string) error {
 	at, known := f.slots[id]
 	if !known && f.partial {

@@ -82,8 +82,7 @@ func (f functionResponse) output() (text string, failed bool) {
 	return string(f.Response), false
 }
 
-// decode decodes a message. A field that has another type than we know does not hide the
-// others.
+// decode decodes a message. A field of an unexpected type does not hide the others.
 func decode(data []byte, m *message) bool {
 	if json.Unmarshal(data, m) == nil {
 		return m.ID != ""

@@ -25,8 +25,8 @@ func (*Adapter) Turns(ctx context.Context, s foreign.Session, from foreign.Mark)
 			yield(foreign.Turn{}, err)
 			return
 		}
-		// The mark of a turn is behind its last message, whatever the CLI wrote between
-		// that and the next turn.
+		// The mark of a turn is after its last message, whatever the CLI wrote between that
+		// and the next turn.
 		next := 0
 		b := turns.New(from, func(t foreign.Turn, err error) bool {
 			if err == nil {

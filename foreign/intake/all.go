@@ -21,11 +21,11 @@ type Totals struct {
 	Skipped      []Skipped
 }
 
-// Skipped is something that was not copied, with the reason.
+// Skipped is a session or part that was not copied, with the reason.
 type Skipped struct {
-	// Session is the session's id, or "" if it cannot be known.
+	// Session is the session's id, or "" if it cannot be determined.
 	Session, Reason string
-	// Damage means that something cannot be read. Otherwise nothing had to be done.
+	// Damage means that something cannot be read. Otherwise there was nothing to copy.
 	Damage bool
 }
 
@@ -39,10 +39,10 @@ func (t *Totals) Damaged() (n int) {
 	return n
 }
 
-// Sessions copies what is new in many sessions. One that cannot be copied is skipped and
-// named; only a failure of the store, or the end of ctx, ends the pass. progress, if not
-// nil, is called before each session, and from time to time while one is copied: Read then
-// has about what was read of it.
+// Sessions copies what is new in many sessions. One that cannot be copied is skipped
+// and reported; only a failure of the store, or the end of ctx, ends the pass.
+// progress, if not nil, is called before each session, and from time to time while
+// one is copied: Read is then approximate.
 func (m *Intake) Sessions(ctx context.Context, all iter.Seq2[foreign.Session, error], progress func(Totals)) (Totals, error) {
 	var t Totals
 	for s, err := range all {

@@ -17,7 +17,7 @@ import (
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 )
 
-// NewTurn converts a turn to the form in which conversations keep it. The same turn
+// NewTurn converts a turn to the form in which conversations store it. The same turn
 // always gives the same bytes.
 func NewTurn(agent string, t foreign.Turn) (conversation.Turn, error) {
 	user := &agentv1.UserMessage{Text: valid(t.Prompt), MessageId: t.ID}
@@ -160,8 +160,8 @@ func fields(input json.RawMessage) map[string]*structpb.Value {
 	return out
 }
 
-// plain returns the text of a JSON string, unless the parser of messages may read it
-// otherwise. Most inputs are long texts, of which that parser is slow.
+// plain returns the text of a JSON string, unless the message parser may read it
+// differently. Most inputs are long texts, for which that parser is slow.
 func plain(raw json.RawMessage) (string, bool) {
 	if !utf8.Valid(raw) || bytes.Contains(raw, []byte(`\u`)) {
 		return "", false

@@ -13,7 +13,7 @@ import (
 )
 
 // Limits of what is gathered: enough that many turns share one sync of the disk, and
-// little enough that an import which is killed has little to do again.
+// little enough that a killed import has little to redo.
 const (
 	gatherBytes = 4 << 20
 	gatherSaves = 256
@@ -21,9 +21,9 @@ const (
 )
 
 // gathered are rows whose commits wait until flush makes one commit of them, all or
-// nothing. Reads of what waits flush first, so that a reader sees rows with the versions
-// of the store. After a flush has failed, nothing works: what waited is lost, and the
-// caller begins again with what the store has. It is not safe for concurrent use.
+// nothing. Reads of waiting rows flush first, so that a reader sees rows with the
+// versions of the store. After a failed flush nothing works: what waited is lost, and
+// the caller starts over from what the store has. It is not safe for concurrent use.
 type gathered struct {
 	below   kv.Store
 	expect  map[string]uint64
@@ -75,8 +75,8 @@ func (g *gathered) Commit(ctx context.Context, b *kv.Batch) error {
 	return nil
 }
 
-// contradicts reports whether a batch expects something of a row that one batch with all
-// that waits could not expect.
+// contradicts reports whether a batch has an expectation of a row that cannot be
+// merged with the waiting ones into one batch.
 func (g *gathered) contradicts(b *kv.Batch) bool {
 	for _, e := range b.Expect {
 		if version, ok := g.expect[e.Key]; g.waits(e.Key) || ok && version != e.Version {

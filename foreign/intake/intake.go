@@ -1,14 +1,14 @@
 // Package intake copies the sessions of other people's agents into a store, as
-// conversations. It promises that a second pass adds only what is new, that a pass which
-// is interrupted loses nothing and is continued by the next, that a session which grows,
-// is rewound, forked or rewritten by its agent keeps everything it ever had, and that the
-// raw record is kept beside what was understood.
+// conversations. It promises that a second pass adds only what is new, that an
+// interrupted pass loses nothing and the next one continues it, that a session that
+// grows, or that its agent rewinds, forks or rewrites, keeps everything it ever had,
+// and that the raw record is kept beside what was understood.
 //
-// One session is one conversation under the session's own id. Each turn is one save: its
-// message id is the turn's id, its details say model, times, tokens and cost, what the
-// agent needs to continue after the turn, and where reading continues. The saves of many
-// turns are one commit, so that a pass stops between two turns wherever it is killed.
-// Memory does not depend on the size of a session.
+// One session is one conversation under the session's own id. Each turn is one save:
+// its message id is the turn's id, its details hold the model, times, tokens and
+// cost, what the agent needs to continue after the turn, and where reading continues.
+// The saves of many turns are one commit, so a pass that is killed always stops
+// between two turns. Memory does not depend on the size of a session.
 //
 //	m := intake.New(db.Blobs(), db.Rows(), adapter)
 //	for s, err := range adapter.Sessions(ctx, host) {
@@ -16,7 +16,7 @@
 //		result, err := m.Session(ctx, s)
 //	}
 //
-// Finding sessions is left to adapters, and deciding when to copy to the caller.
+// Adapters find sessions, and the caller decides when to copy them.
 package intake
 
 import (
@@ -85,8 +85,8 @@ func (m *Intake) Session(ctx context.Context, s foreign.Session) (Result, error)
 	return m.session(ctx, s, nil)
 }
 
-// session is Session, with a function that is called with about how many bytes of the
-// session were read.
+// session is Session with a function that is called with the approximate number of
+// bytes read.
 func (m *Intake) session(ctx context.Context, s foreign.Session, progress func(read int64)) (Result, error) {
 	const attempts = 3
 	for i := 0; ; i++ {
@@ -118,7 +118,7 @@ type pass struct {
 	rows     *gathered
 	store    *conversation.Store // over rows
 	now      time.Time           // of what is copied
-	progress func(read int64)    // nil if nobody looks
+	progress func(read int64)    // may be nil
 	result   Result
 
 	waiting struct {
@@ -162,8 +162,8 @@ func (p *pass) run(ctx context.Context) error {
 	return p.raw(ctx)
 }
 
-// place keeps where the session is: a conversation may have been created before its
-// record was there, and agents move records.
+// place stores where the session is: a conversation may have been created before its
+// record existed, and agents move records.
 func (p *pass) place(ctx context.Context) error {
 	if p.path == valid(p.session.Path) {
 		return nil
@@ -207,8 +207,8 @@ func (p *pass) load(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// mark is where reading continues: behind the last turn that was copied, which is not
-// the current one after a rewind.
+// mark is where reading continues: after the last turn that was copied, which after a
+// rewind is not the current one.
 func (p *pass) mark() foreign.Mark {
 	if p.head.Turn == nil || p.head.Kind != conversation.KindImport {
 		return ""
@@ -216,7 +216,7 @@ func (p *pass) mark() foreign.Mark {
 	return foreign.Mark(p.head.Turn.Mark)
 }
 
-// turns copies the turns from a mark on. What was read before an error stays.
+// turns copies the turns from a mark on. Turns that were read before an error stay.
 func (p *pass) turns(ctx context.Context, from foreign.Mark) error {
 	err := p.copyTurns(ctx, from)
 	return cmp.Or(err, p.flush(ctx))
@@ -346,7 +346,7 @@ func (p *pass) flush(ctx context.Context) error {
 	return nil
 }
 
-// sizeOf is about what a turn takes, at least 1.
+// sizeOf returns the approximate size of a turn, at least 1.
 func sizeOf(t foreign.Turn) int {
 	n := 1 + len(t.Prompt)
 	for _, s := range t.Steps {

@@ -15,8 +15,8 @@ type source interface {
 	io.Closer
 }
 
-// open opens a part of a record, with its size at this moment. The size of a content that
-// is made while it is read is not known: it is unknownSize, and reads end with io.EOF.
+// open opens a part of a record, with its size at this moment. For content that is
+// produced while it is read, the size is unknownSize, and reads end with io.EOF.
 func open(f foreign.File) (source, int64, error) {
 	if f.Open != nil {
 		return &stream{open: f.Open}, unknownSize, nil
@@ -42,8 +42,8 @@ type memory struct{ *bytes.Reader }
 
 func (memory) Close() error { return nil }
 
-// stream reads a content that can only be read forward. Reading before the place where it
-// is opens the content again.
+// stream reads content that can only be read forward. A read before the current
+// position opens the content again.
 type stream struct {
 	open func() (io.ReadCloser, error)
 	in   io.ReadCloser // nil before the first read

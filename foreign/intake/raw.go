@@ -27,12 +27,12 @@ import (
 const (
 	rawMessage = "foreign:source"
 	rawPrefix  = "raw/"
-	// segmentSize is the most bytes of a segment. A last segment that is smaller than
+	// segmentSize is the maximum size of a segment. A last segment that is smaller than
 	// smallSegment is replaced by a longer one when the file grows.
 	segmentSize  = 1 << 20
 	smallSegment = 64 << 10
-	// rawBytes is how many bytes share a commit. A pass that is killed is continued
-	// behind the last one.
+	// rawBytes is how many bytes share a commit. After a killed pass, the next one
+	// continues after the last commit.
 	rawBytes = 32 << 20
 )
 
@@ -153,8 +153,8 @@ func (r *rawState) add(ctx context.Context, f foreign.File) error {
 	return nil
 }
 
-// resume returns where a file is read on. It gives foreign.ErrMark if the file no longer
-// begins with what was stored, as far as the last segment shows.
+// resume returns where reading a file continues. It returns foreign.ErrMark if the
+// file no longer begins with what was stored, as far as the last segment shows.
 func (r *rawState) resume(ctx context.Context, src io.ReaderAt, size int64, have map[int64]blob.ID) (int64, error) {
 	last := int64(-1)
 	for at := range have {

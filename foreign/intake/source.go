@@ -73,8 +73,9 @@ func Session(ctx context.Context, store *conversation.Store, conv string) (forei
 }
 
 // Tip returns the save at which a session's own record ends: the last one that was
-// copied. After a rewind that is not the current one, and an agent that was not taken
-// along goes on from it. It is the zero Save if nothing was copied yet.
+// copied. After a rewind that is not the current one, and an agent whose own
+// conversation was not rewound continues from it. It is the zero Save if nothing was
+// copied yet.
 func Tip(ctx context.Context, store *conversation.Store, conv string) (conversation.Save, error) {
 	var tip conversation.Save
 	for save, err := range store.History(ctx, conv, nil) {

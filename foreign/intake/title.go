@@ -7,9 +7,10 @@ import (
 	"github.com/stet-dev/stet/foreign"
 )
 
-// titleOf returns the title of a conversation: the agent's own, or the words of the first
-// prompt that a person typed. It is "" as long as there is neither: a prompt that a program
-// wrote and a command to the agent say nothing about the conversation.
+// titleOf returns the title of a conversation: the agent's own, or the words of the
+// first prompt that a person typed. It is "" as long as there is neither: a prompt
+// that a program wrote, or a command to the agent, says nothing about the
+// conversation.
 func titleOf(s foreign.Session, t foreign.Turn) string {
 	if s.Title != "" {
 		return title(s.Title)

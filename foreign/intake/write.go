@@ -37,9 +37,9 @@ func (p *pass) create(ctx context.Context, first foreign.Turn) error {
 	return nil
 }
 
-// entitle gives a conversation without a title that of a turn. It comes before the turn is
-// saved, so that a pass which is killed in between does it again. The conversation is
-// opened again, since its handle expects the record as it was.
+// entitle gives an untitled conversation the title of a turn. It runs before the turn
+// is saved, so that after a kill in between the next pass does it again. The
+// conversation is reopened, since its handle expects the previous record.
 func (p *pass) entitle(ctx context.Context, t foreign.Turn) error {
 	if p.title != "" || p.shared[t.ID] {
 		return nil
@@ -54,7 +54,8 @@ func (p *pass) entitle(ctx context.Context, t foreign.Turn) error {
 	return p.rows.flush(ctx)
 }
 
-// Info returns what a new conversation says about a session that begins with a turn.
+// Info returns the description of a new conversation for a session that begins with a
+// turn.
 func Info(s foreign.Session, first foreign.Turn) conversation.Info {
 	labels := map[string]string{LabelSource: s.Agent, LabelPath: valid(s.Path)}
 	if s.Parent != "" {
@@ -92,9 +93,9 @@ func (p *pass) fork(ctx context.Context, info conversation.Info) (*conversation.
 	return p.store.Fork(ctx, from, at, info)
 }
 
-// share notes which turns of an origin come again in the record of its fork: those that
-// lead to a save. at is called with each save of the origin and returns the number of that
-// one as far as it is known.
+// share records which turns of an origin come again in the record of its fork: those
+// that lead to a save. at is called with each save of the origin and returns the
+// number of that save as far as it is known.
 func (p *pass) share(ctx context.Context, origin string, at func(conversation.Save) uint64) error {
 	saves := map[uint64]conversation.Save{}
 	last := uint64(0)
@@ -112,7 +113,7 @@ func (p *pass) share(ctx context.Context, origin string, at func(conversation.Sa
 	return nil
 }
 
-// recall notes the turns that a fork shares which was begun by an earlier pass.
+// recall records the shared turns of a fork that an earlier pass began.
 func (p *pass) recall(ctx context.Context) error {
 	if p.origin == "" || p.shared != nil {
 		return nil
@@ -125,7 +126,7 @@ func (p *pass) recall(ctx context.Context) error {
 }
 
 // open opens the conversation for writing. If another process has saved since it was
-// read, the pass begins again: it may have copied the same turns.
+// read, the pass starts over: the other one may have copied the same turns.
 func (p *pass) open(ctx context.Context) error {
 	if p.conv != nil {
 		return nil
@@ -200,7 +201,7 @@ func (p *pass) dropLast(ctx context.Context) error {
 	return p.conv.SetStructure(ctx, raw)
 }
 
-// timingOf is the time that a turn took, nil if the record does not say it.
+// timingOf returns the time that a turn took, nil if the record does not say.
 func timingOf(t foreign.Turn) *agentv1.StepTiming {
 	if t.Started.IsZero() || t.Ended.Before(t.Started) {
 		return nil

@@ -16,9 +16,9 @@ import (
 	"github.com/stet-dev/stet/foreign/internal/newfile"
 )
 
-// Cut writes the messages up to a turn as a file that `opencode import` takes in, with new
-// ids, so that nothing of the old session is touched. The new session exists after the
-// import, which is why the continuation names no session.
+// Cut writes the messages up to a turn as a file for `opencode import`, with new ids,
+// so that the old session is not touched. The new session exists only after the
+// import, so the continuation names no session.
 func (*Adapter) Cut(ctx context.Context, h foreign.Host, s foreign.Session, after foreign.Turn) (foreign.Continuation, error) {
 	if s.Parent != "" {
 		return foreign.Continuation{}, fmt.Errorf("%w: it is the session of a subagent", foreign.ErrCannotCut)
@@ -74,8 +74,8 @@ func newExport(ctx context.Context, d *database, session, last string) (*export,
 	return nil, fmt.Errorf("%w: turn %q is not in the session", foreign.ErrCannotCut, last)
 }
 
-// sessionInfo reads what an export says about a session. Columns that a release does not
-// have are left out.
+// sessionInfo reads the description of a session for an export. It leaves out columns
+// that a release does not have.
 func sessionInfo(ctx context.Context, d *database, id string) (info map[string]any, err error) {
 	err = d.read(ctx, func(c *sqlite3.Conn) error {
 		return query(c, `SELECT * FROM session WHERE id = ?`, func(r *sqlite3.Stmt) error {
@@ -174,8 +174,8 @@ func unmarshal(data []byte, v any) error {
 	return dec.Decode(v)
 }
 
-// rename encodes a value with the new ids in the place of the old ones, wherever a whole
-// string is one.
+// rename encodes a value with the old ids replaced by the new ones, wherever a whole
+// string is an id.
 func (x *export) rename(v any) []byte {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -216,7 +216,7 @@ const (
 	digits       = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// otherID returns an id that sorts like another one.
+// otherID returns a new id that sorts like the given one.
 func otherID(id string) string {
 	if len(id) < prefixLength {
 		return id + random()

@@ -20,8 +20,8 @@ import (
 // attempts is how often a read starts over because the file changed under it.
 const attempts = 8
 
-// database is OpenCode's database, which OpenCode may have open. Reads take no longer than
-// one turn, so that its log can be written back between them.
+// database is OpenCode's database, which OpenCode may have open. Each read covers at
+// most one turn, so that its log can be written back in between.
 type database struct {
 	path string
 	conn *sqlite3.Conn
@@ -128,7 +128,7 @@ func (d *database) connect(ctx context.Context) error {
 	return guarded(func() error { return d.open(ctx, uri) })
 }
 
-// open connects and disables what a hostile file could exploit.
+// open connects and disables everything that a hostile file could exploit.
 func (d *database) open(ctx context.Context, uri string) (err error) {
 	if d.conn, err = sqlite3.OpenFlags(uri, sqlite3.OPEN_READONLY|sqlite3.OPEN_URI); err != nil {
 		return err

@@ -30,7 +30,8 @@ var kinds = map[string]foreign.EventKind{
 	"session.idle":        foreign.TurnEnd,
 }
 
-// subagentKinds are the kinds of events inside a subagent, which is a session of its own.
+// subagentKinds are the kinds of events inside a subagent, which is a separate
+// session.
 var subagentKinds = map[foreign.EventKind]foreign.EventKind{
 	foreign.TurnStart: foreign.TaskStart,
 	foreign.ToolStart: foreign.ToolStart,
@@ -59,5 +60,5 @@ func (*Adapter) Event(event string, data []byte) (foreign.Event, error) {
 	return e, nil
 }
 
-// Notice returns nil: the plugin hands over what was said and reads no answer.
+// Notice returns nil: the plugin passes on what was said and reads no answer.
 func (*Adapter) Notice(string) []byte { return nil }

@@ -13,8 +13,8 @@ import (
 // maxData is the longest value that is read.
 const maxData = 8 << 20
 
-// turnIndex is a turn of which only the ids are known: its user message and the messages
-// that answer it, in order.
+// turnIndex has only the ids of a turn: its user message and the messages that answer
+// it, in order.
 type turnIndex struct {
 	id       string
 	messages []string

@@ -145,8 +145,8 @@ func (r *reader) turn(t *turnIndex, rows []row, follows string, more bool, yield
 	return going
 }
 
-// prompt returns the prompt of a user message. OpenCode writes parts of its own into it,
-// and whole messages when it goes on by itself.
+// prompt returns the prompt of a user message. OpenCode adds parts of its own to it,
+// and whole messages when it continues by itself.
 func prompt(rows []row, id string) (text string, automatic bool) {
 	var said, synthetic []string
 	for _, r := range rows {

@@ -41,8 +41,8 @@ func sessionsDir(h foreign.Host) string {
 	return filepath.Join(agentDir(h), "sessions")
 }
 
-// Detect looks for pi. Other programs have this name too: one that does not belong to
-// pi's package counts only if pi's directory is there.
+// Detect looks for pi. Other programs have this name, too: one that does not belong
+// to pi's package counts only if pi's directory exists.
 func (*Adapter) Detect(_ context.Context, h foreign.Host) (foreign.Installation, error) {
 	in := foreign.Installation{Settings: extensionPath(h, "")}
 	_, err := os.Stat(agentDir(h))
@@ -151,8 +151,8 @@ func sessionID(ctx context.Context, path string) string {
 	return id
 }
 
-// lastShared returns the last turn that a fork has from its origin: pi copies entries as
-// they are, so these are older than the fork.
+// lastShared returns the last turn that a fork has from its origin: pi copies entries
+// unchanged, so these are older than the fork.
 func lastShared(ctx context.Context, path string, forked time.Time) (last string) {
 	for line, err := range jsonl.Lines(ctx, path, 0) {
 		if foreign.Unreadable(err) {

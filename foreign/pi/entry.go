@@ -66,7 +66,7 @@ func decode(line []byte) (e entry, ok bool) {
 	if json.Unmarshal(line, &e) == nil {
 		return e, e.Type != ""
 	}
-	// A field that has another type than we know must not hide the node of the tree.
+	// A field of an unexpected type must not hide the node of the tree.
 	var node struct {
 		Type      string    `json:"type"`
 		ID        string    `json:"id"`
@@ -79,8 +79,8 @@ func decode(line []byte) (e entry, ok bool) {
 	return entry{Type: node.Type, ID: node.ID, ParentID: node.ParentID, Timestamp: node.Timestamp}, node.Type != ""
 }
 
-// begins reports whether an entry begins a turn: a prompt, or a text that pi puts in the
-// place of earlier entries.
+// begins reports whether an entry begins a turn: a prompt, or a text with which pi
+// replaces earlier entries.
 func (e entry) begins() bool {
 	switch e.Type {
 	case "message":

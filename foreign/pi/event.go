@@ -53,5 +53,5 @@ func (*Adapter) Event(event string, data []byte) (foreign.Event, error) {
 	return e, nil
 }
 
-// Notice returns nil: the extension hands over what was said and reads no answer.
+// Notice returns nil: the extension passes on what was said and reads no answer.
 func (*Adapter) Notice(string) []byte { return nil }

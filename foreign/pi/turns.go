@@ -40,9 +40,9 @@ func (*Adapter) Turns(ctx context.Context, s foreign.Session, from foreign.Mark)
 
 // reader builds turns from the entries of a session.
 //
-// The note of its marks is the entry that comes before the mark in the tree, and the turn
-// of that entry: what lies behind a mark can be read with it unless a branch begins
-// further up.
+// The note of its marks is the entry before the mark in the tree, and the turn of
+// that entry: it is enough to read what follows a mark unless a branch begins further
+// up.
 type reader struct {
 	b *turns.Builder
 	// owner is the turn of each entry: "" before the first turn, foreign.Beginning before
@@ -82,8 +82,8 @@ func (r *reader) entry(e entry, at int64) {
 	}
 	if t, ok := r.begins(e, owner); ok {
 		t.Follows = owner
-		// What comes behind this offset continues the parent of the entry, also when that
-		// is not the entry before it in the file.
+		// Entries after this offset continue the parent of the entry, even if that is not
+		// the entry before it in the file.
 		r.b.Note = note(e.ParentID, owner)
 		r.b.Begin(t, at)
 		owner = e.ID
@@ -126,11 +126,10 @@ func (r *reader) begins(e entry, owner string) (foreign.Turn, bool) {
 	case e.Type == "message" && e.Message.Role == "user":
 		t.Prompt = text(e.Message.Content)
 	case e.Type == "custom_message" && current != nil && current.ID == owner && current.Done:
-		// An extension speaks in the place of the user. Inside a turn it only adds to
-		// the context.
+		// An extension speaks for the user. Inside a turn it only adds to the context.
 		t.Prompt, t.Automatic = text(e.Content), true
 	case e.Type == "message" && owner != "" && owner != foreign.Beginning && current != nil && current.ID != owner:
-		// The conversation goes on inside an earlier turn, which is complete for the
+		// The conversation continues inside an earlier turn, which is complete for the
 		// caller.
 		t.Automatic = true
 	default:
@@ -139,7 +138,7 @@ func (r *reader) begins(e entry, owner string) (foreign.Turn, bool) {
 	return t, true
 }
 
-// add adds what an entry says to the current turn.
+// add adds the content of an entry to the current turn.
 func (r *reader) add(e entry, owner string) {
 	if t := r.b.Turn(); t != nil && t.ID == owner {
 		t.Cut = e.ID

@@ -64,9 +64,9 @@ func leading(ctx context.Context, s foreign.Session, after foreign.Turn) (spans 
 	return r.lines.Leading(after.ID, cut), nil
 }
 
-// copyLines copies lines under another session id, so that Qwen Code does not write to the
-// old session, and notes where they come from. A line that is too long to be read is left
-// out.
+// copyLines copies lines under another session id, so that Qwen Code does not write
+// to the old session, and records where they come from. A line that is too long to be
+// read is left out.
 func copyLines(ctx context.Context, w io.Writer, path string, spans []turns.Span, old, id string) error {
 	for l, err := range jsonl.Lines(ctx, path, 0) {
 		if foreign.Unreadable(err) && l.End > 0 {
@@ -112,7 +112,7 @@ func copyLong(w io.Writer, path string, l jsonl.Line, old, id string) error {
 	return err
 }
 
-// renamed returns a line with another session id. The id stands before all content.
+// renamed returns a line with another session id. The id comes before all content.
 func renamed(line []byte, old, id string) []byte {
 	const key = `"sessionId":"`
 	with := key + id + `"`

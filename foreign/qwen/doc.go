@@ -7,9 +7,10 @@
 //		...
 //		for turn, err := range a.Turns(ctx, s, "") {
 //
-// A session is one file of JSON lines, each of which names its parent. A turn is known by
-// the uuid of its prompt. What a subagent did is not recorded by Qwen Code but for its
-// result. Lines of types that the package does not know are skipped.
+// A session is one file of JSON lines, each of which names its parent. A turn is
+// identified by the uuid of its prompt. Qwen Code records only the result of a
+// subagent, not what it did. Lines of types that the package does not know are
+// skipped.
 package qwen
 
 import (
@@ -27,7 +28,7 @@ import (
 // Name is the name of the agent.
 const Name = "qwen"
 
-// Adapter knows Qwen Code.
+// Adapter is the adapter for Qwen Code.
 type Adapter struct{}
 
 var _ foreign.Adapter = Adapter{}
@@ -72,7 +73,7 @@ func (Adapter) Tools(h foreign.Host, c foreign.Connect) ([]foreign.Change, error
 	})
 }
 
-// Skips returns "": nothing is known to keep Qwen Code from its hooks.
+// Skips returns "": nothing is known to prevent Qwen Code from running its hooks.
 func (Adapter) Skips(foreign.Host, foreign.Connect) (string, error) { return "", nil }
 
 // Event decodes a hook's payload. Qwen Code reports a prompt without text after each round

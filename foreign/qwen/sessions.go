@@ -22,8 +22,8 @@ func (a Adapter) Sessions(ctx context.Context, h foreign.Host) iter.Seq2[foreign
 	return a.below(ctx, filepath.Join(dir(h), "projects"))
 }
 
-// SessionAt returns the session of a file. A directory may be that of a project, its
-// chats, or one that holds projects.
+// SessionAt returns the session of a file. A directory may be a project's, its chats,
+// or one that holds projects.
 func (a Adapter) SessionAt(ctx context.Context, _ foreign.Host, path string) iter.Seq2[foreign.Session, error] {
 	info, err := os.Stat(path)
 	switch {
@@ -61,13 +61,13 @@ func (a Adapter) below(ctx context.Context, dir string) iter.Seq2[foreign.Sessio
 	}
 }
 
-// head is what the beginning of a record says.
+// head is read from the beginning of a record.
 type head struct {
 	session foreign.Session
 	root    string // the first uuid
 }
 
-// chats returns the sessions of a project, or only that at a path.
+// chats returns the sessions of a project, or only the one at a path.
 func (a Adapter) chats(ctx context.Context, dir, only string) iter.Seq2[foreign.Session, error] {
 	return func(yield func(foreign.Session, error) bool) {
 		entries, _ := os.ReadDir(dir) // a project without chats has none

@@ -16,7 +16,7 @@ import (
 	"github.com/stet-dev/stet/foreign/internal/turns"
 )
 
-// line is what is read of a line.
+// line has the fields that are read from a line.
 type line struct {
 	Type    string `json:"type"`
 	Subtype string `json:"subtype"`
@@ -181,7 +181,7 @@ func (r *reader) assistant(l line) {
 	r.cut(l, at)
 }
 
-// cut notes that the conversation can continue behind a line.
+// cut records that the conversation can continue after a line.
 func (r *reader) cut(l line, at time.Time) {
 	if l.UUID != "" {
 		r.b.Turn().Cut = l.UUID

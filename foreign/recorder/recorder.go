@@ -1,9 +1,9 @@
-// Package recorder turns the events of a connected agent into checkpoints and turns. It
-// promises that the checkpoint before a turn is taken before the agent goes on, that the
-// one after it holds what the turn left, that the turn's words are copied into the store,
-// also if the agent records them after it reported the end, and that what cannot be
-// attributed is attributed to nobody. It knows no agent: adapters decode events and read
-// sessions.
+// Package recorder turns the events of a connected agent into checkpoints and turns.
+// It promises that the checkpoint before a turn is taken before the agent continues,
+// that the one after it holds what the turn left, that the turn's words are copied
+// into the store even if the agent records them after it reported the end, and that a
+// change without a certain author is attributed to nobody. It is independent of
+// agents: adapters decode events and read sessions.
 //
 // Events inside a turn only need package spool, which is fast. The events for which
 // Boundary is true need an open store.
@@ -43,24 +43,24 @@ type Recorder struct {
 	Author string
 }
 
-// Outcome is what an event led to.
+// Outcome is the result of an event.
 type Outcome struct {
-	// Conversation is that of the session.
+	// Conversation is the conversation of the session.
 	Conversation string
-	// Checkpoint was taken, or is nil. Result says what it lacks.
+	// Checkpoint is the checkpoint that was taken, or nil. Result says what it lacks.
 	Checkpoint *checkpoint.Record
 	Result     *checkpoint.Result
 	// Turns counts turns that were copied.
 	Turns int
-	// Wordless means that a turn ended whose words the agent has not recorded yet. Words
-	// takes them later, as does the next event of the session.
+	// Wordless means that the agent has not yet recorded the words of a turn that ended.
+	// Words copies them later, as does the next event of the session.
 	Wordless bool
 	// Unreadable are parts of the session that could not be read.
 	Unreadable []error
 }
 
-// Boundary reports whether an event begins or ends something, so that Record does more
-// than nothing for it.
+// Boundary reports whether an event begins or ends something, so that Record has work
+// to do for it.
 func Boundary(e foreign.Event) bool {
 	switch e.Kind {
 	case foreign.TurnStart:
@@ -134,8 +134,8 @@ func (r *Recorder) spool(e foreign.Event) *spool.Spool {
 	return spool.Open(r.Spool, r.Adapter.Name(), e.Session)
 }
 
-// read reads a turn of the spool. One that cannot be read is empty: whoever adds events
-// reports that.
+// read reads a turn of the spool. One that cannot be read is empty: adding events to
+// it reports the error.
 func (r *Recorder) read(ctx context.Context, turn func(context.Context) (spool.Turn, error)) (spool.Turn, error) {
 	t, err := turn(ctx)
 	if err != nil && ctx.Err() == nil {
@@ -144,9 +144,10 @@ func (r *Recorder) read(ctx context.Context, turn func(context.Context) (spool.T
 	return t, err
 }
 
-// begin asks for the checkpoint before a turn. A turn of the session that is still open
-// was interrupted: what its edit tools wrote is captured as its work first. What else
-// changed since its last checkpoint may be the work of others and is nobody's.
+// begin fills in the request for the checkpoint before a turn. A turn of the session
+// that is still open was interrupted: what its edit tools wrote is captured as its
+// work first. Other changes since its last checkpoint may be the work of others and
+// are attributed to nobody.
 func (r *Recorder) begin(ctx context.Context, space *checkpoint.Workspace, info conversation.Info, e foreign.Event, req *checkpoint.Request) (bool, error) {
 	open, err := space.AtWork(ctx)
 	if err != nil {
@@ -205,10 +206,10 @@ func superseded(current spool.Turn, e foreign.Event) bool {
 	return current.Has(foreign.TurnStart, nil) && !current.Has(e.Kind, e.Raw)
 }
 
-// recorded notes that the store has the beginning of a turn. If its checkpoint was taken
-// late, after the turn had ended, the turn ends: what others change from now on is not its
-// work. The event of the end is in the spool before it is handled, so that either it is
-// seen here, or its handler finds the turn open.
+// recorded records that the store has the beginning of a turn. If its checkpoint was
+// taken late, after the turn had ended, the turn ends: later changes of others are
+// not its work. The event of the end is in the spool before it is handled, so either
+// it is seen here, or its handler finds the turn open.
 func (r *Recorder) recorded(ctx context.Context, space *checkpoint.Workspace, e foreign.Event, req checkpoint.Request) error {
 	current, err := r.read(ctx, r.spool(e).Turn)
 	if err != nil {
@@ -223,8 +224,9 @@ func (r *Recorder) recorded(ctx context.Context, space *checkpoint.Workspace, e 
 	return current.SetRecorded(time.Now())
 }
 
-// end asks for the checkpoint after a turn. A background task that goes on keeps the turn
-// open. A turn whose beginning the store does not have leaves what its edit tools wrote.
+// end fills in the request for the checkpoint after a turn. A background task that
+// continues keeps the turn open. Of a turn whose beginning the store does not have,
+// only what its edit tools wrote is captured as its work.
 func (r *Recorder) end(ctx context.Context, space *checkpoint.Workspace, info conversation.Info, e foreign.Event, req *checkpoint.Request) (bool, error) {
 	turn, ok, err := r.open(ctx, space, info.ID, e.Session)
 	if err != nil {
@@ -255,8 +257,7 @@ func (r *Recorder) end(ctx context.Context, space *checkpoint.Workspace, info co
 	req.Touched = slices.Compact(req.Touched)
 	req.Side, req.Turn, req.MessageID = checkpoint.After, turn.Number, cmp.Or(e.Turn, turn.MessageID)
 	if info.Save > 0 && info.Turns == turn.Number {
-		// The copied turn has the id by which the record names it, which some events do
-		// not know.
+		// The copied turn has the id that the record uses, which some events lack.
 		last, err := conversation.New(r.Blobs, r.Rows, nil).SaveAt(ctx, info.ID, info.Save)
 		if err != nil {
 			return false, err
@@ -291,9 +292,9 @@ func (r *Recorder) open(ctx context.Context, space *checkpoint.Workspace, conv, 
 	return checkpoint.Turn{}, false, err
 }
 
-// conversation returns the session's conversation. The record of a new session may not
-// be there yet; then the conversation is created without turns, and named after the first
-// prompt that a person typed.
+// conversation returns the session's conversation. The record of a new session may
+// not exist yet; then the conversation is created without turns, and named after the
+// first prompt that a person typed.
 func (r *Recorder) conversation(ctx context.Context, e foreign.Event) (conversation.Info, error) {
 	store := conversation.New(r.Blobs, r.Rows, nil)
 	fresh := intake.Info(foreign.Session{

@@ -12,12 +12,12 @@ import (
 	"github.com/stet-dev/stet/foreign"
 )
 
-// maxLate is how many turns are looked through for one whose words came late.
+// maxLate is how many turns are searched for one whose words came late.
 const maxLate = 16
 
-// Words copies what the record of an event's session has by now, and gives the
-// checkpoints after its turns the words that came late. It reports whether the last turn
-// that ended has all its words. It takes no checkpoint and can be repeated.
+// Words copies what the record of an event's session has by now, and adds words that
+// came late to the checkpoints after its turns. It reports whether the last turn that
+// ended has all its words. It takes no checkpoint and can be repeated.
 func (r *Recorder) Words(ctx context.Context, e foreign.Event) (bool, error) {
 	unlock, err := r.spool(e).Lock(ctx)
 	if ctx.Err() != nil {
@@ -36,8 +36,8 @@ func (r *Recorder) Words(ctx context.Context, e foreign.Event) (bool, error) {
 	return last == whole, errors.Join(copied, err, space.Close())
 }
 
-// Changed returns a value that differs if the record of an event's session was written
-// since, and "" if there is no record. It needs no store.
+// Changed returns a value that changes whenever the record of an event's session is
+// written, and "" if there is no record. It needs no store.
 func (r *Recorder) Changed(ctx context.Context, e foreign.Event) string {
 	text := ""
 	for s, err := range r.sessions(ctx, e) {
@@ -63,9 +63,9 @@ type pastTurn struct {
 	ended  []*checkpoint.Record
 }
 
-// completeWords gives checkpoints after turns the state with the turn's words, where the agent
-// wrote them after the checkpoint was taken. The next event of the session does what a
-// process that was killed did not. It returns what the last turn that ended has.
+// completeWords gives checkpoints after turns the state with the turn's words, if the agent
+// wrote them after the checkpoint was taken. The next event of the session makes up for a
+// process that was killed. It returns how many of its words the last ended turn has.
 func (r *Recorder) completeWords(ctx context.Context, space *checkpoint.Workspace, conv string) (words, error) {
 	turns, err := r.past(ctx, space, conv)
 	if err != nil {
@@ -119,8 +119,9 @@ func (r *Recorder) past(ctx context.Context, space *checkpoint.Workspace, conv s
 	return turns, nil
 }
 
-// give gives the checkpoints after a turn the last of the turn's saves, unless they have a
-// state that is newer than the beginning of the turn and whole. It returns how much there is.
+// give sets the state of the checkpoints after a turn to the last of the turn's saves, unless
+// they have one that is newer than the beginning of the turn and complete. It returns how
+// much of the words the store has.
 func give(ctx context.Context, space *checkpoint.Workspace, t pastTurn, copied []conversation.Save) (words, error) {
 	var begin conversation.Save
 	for _, save := range copied {

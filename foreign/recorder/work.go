@@ -15,7 +15,7 @@ import (
 	"github.com/stet-dev/stet/foreign/spool"
 )
 
-// interrupted captures what the edit tools of a turn wrote that has no checkpoint after
+// interrupted captures what the edit tools wrote in a turn without a checkpoint after
 // it. A file that was changed after its tool reported is not only the turn's.
 func (r *Recorder) interrupted(ctx context.Context, space *checkpoint.Workspace, t checkpoint.Turn, events spool.Turn, e foreign.Event, req checkpoint.Request) error {
 	written := map[string]time.Time{}
@@ -41,9 +41,9 @@ func (r *Recorder) interrupted(ctx context.Context, space *checkpoint.Workspace,
 	return err
 }
 
-// beside returns a function that lists the conversations with work in a workspace of
-// which the store has no beginning, because a hook was killed or is late. The checkpoints
-// of other turns must not take their work.
+// beside returns a function that lists the conversations with work in a workspace
+// whose beginning the store does not have, because a hook was killed or is late. The
+// checkpoints of other turns must not claim that work.
 func (r *Recorder) beside(space *checkpoint.Workspace, e foreign.Event) func(context.Context) ([]string, error) {
 	return func(ctx context.Context) ([]string, error) {
 		since, err := scanned(ctx, space)
@@ -86,8 +86,9 @@ func scanned(ctx context.Context, space *checkpoint.Workspace) (time.Time, error
 	return at, nil
 }
 
-// ownWork reports whether the session itself worked since its last checkpoint although
-// the store has no turn of it: before a prompt that was lost, or since one that is late.
+// ownWork reports whether the session itself worked since its last checkpoint
+// although the store has no turn for that: before a prompt that was lost, or since
+// one that is late.
 func (r *Recorder) ownWork(ctx context.Context, e foreign.Event) (bool, error) {
 	current, err := r.read(ctx, r.spool(e).Turn)
 	if err != nil {

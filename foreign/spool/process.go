@@ -12,7 +12,7 @@ import (
 	"github.com/stet-dev/stet/internal/osfile"
 )
 
-// processFile says which process has a session open.
+// processFile names the process that has a session open.
 const processFile = "process.json"
 
 // OpenSession is a session that an agent has open, at work or between turns.
@@ -26,8 +26,8 @@ type OpenSession struct {
 	Last time.Time `json:"-"`
 }
 
-// SetOpen keeps which process has the session open. The file is replaced as a whole, so
-// that readers find the one before or this one. It is not synced: a process does not
+// SetOpen records which process has the session open. The file is replaced as a
+// whole, so readers find the old or the new one. It is not synced: a process does not
 // survive a crash of the system.
 func (s *Spool) SetOpen(o OpenSession) error {
 	o.Last = time.Time{}
@@ -53,8 +53,8 @@ func (s *Spool) SetOpen(o OpenSession) error {
 	return err
 }
 
-// SetClosed notes that a process has closed the session, unless another one has opened it
-// since.
+// SetClosed records that a process has closed the session, unless another one has
+// opened it since.
 func (s *Spool) SetClosed(p checkpoint.Process) error {
 	have, err := s.opened()
 	if err != nil || have.Process != p {

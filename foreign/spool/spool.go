@@ -1,10 +1,10 @@
-// Package spool keeps the events of hooks in files beside a store until a turn begins or
-// ends. It promises that adding an event is one append without a lock, a database or a
-// scan, that an event whose Add returned is not lost when its process is killed, and that
-// a half-written line costs only itself.
+// Package spool keeps the events of hooks in files beside a store until a turn begins
+// or ends. It promises that adding an event is one append without a lock, a database
+// or a scan, that an event whose Add returned is not lost if its process is killed,
+// and that a half-written line damages only itself.
 //
-// A session has one directory; each turn has one file in it, and a file is removed when
-// the turn after the next one begins. Whoever records a session holds its lock.
+// A session has one directory; each turn has one file in it, and a file is removed
+// when the turn after the next one begins. Recording a session requires its lock.
 //
 //	{dir}/{agent}/{session}/{turn, eight hex digits}.jsonl
 //	{dir}/{agent}/{session}/lock
@@ -29,8 +29,8 @@ import (
 	"github.com/stet-dev/stet/foreign/internal/jsonl"
 )
 
-// maxPayload is the longest payload that is kept. A longer one leaves only what the
-// event means.
+// maxPayload is the longest payload that is kept. Of a longer one only the decoded
+// event is kept.
 const maxPayload = 256 << 10
 
 // atOnce is the time within which the same event counts as reported twice.
@@ -39,7 +39,7 @@ const atOnce = 5 * time.Second
 // Entry is an event in the spool.
 type Entry struct {
 	Time time.Time `json:"time"`
-	// Name is the event's name in the words of the agent.
+	// Name is the agent's name of the event.
 	Name  string            `json:"name"`
 	Kind  foreign.EventKind `json:"kind"`
 	Turn  string            `json:"turn,omitempty"`
@@ -65,7 +65,7 @@ func Open(dir, agent, session string) *Spool {
 	return &Spool{dir: filepath.Join(dir, fileName(agent), fileName(session))}
 }
 
-// fileName makes an id the name of a file. Ids that cannot be one are hashed.
+// fileName returns a file name for an id. Ids that are not valid names are hashed.
 func fileName(id string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r)

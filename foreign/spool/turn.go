@@ -40,12 +40,12 @@ func (t Turn) Has(kind foreign.EventKind, payload []byte) bool {
 	return false
 }
 
-// SetRecorded notes that the store has the beginning of the turn.
+// SetRecorded records that the store has the beginning of the turn.
 func (t Turn) SetRecorded(at time.Time) error {
 	return t.spool.append(t.number, Entry{Time: at, Name: "recorded", Recorded: true})
 }
 
-// Ends counts the events by which the turn, or its session, said that it ended.
+// Ends counts the events that report the end of the turn or of its session.
 func (t Turn) Ends() (n int) {
 	for _, e := range t.Events {
 		if e.Kind == foreign.TurnEnd || e.Kind == foreign.SessionEnd {
@@ -55,8 +55,8 @@ func (t Turn) Ends() (n int) {
 	return n
 }
 
-// Working reports whether the events show work that the store has no beginning of: it
-// goes on, or it ended with an event at last.
+// Working reports whether the events show work whose beginning the store does not
+// have. open means that it continues; otherwise it ended with the event at last.
 func (t Turn) Working() (open bool, last time.Time) {
 	unrecorded, stray := !t.Recorded, false
 	for _, e := range t.Events {
@@ -93,7 +93,7 @@ func (s *Spool) Lock(ctx context.Context) (unlock func(), err error) {
 	return func() { _ = lock.Close() }, nil // the lock ends with the descriptor, even if close fails
 }
 
-// Worker is a session that works.
+// Worker is a session that is at work.
 type Worker struct {
 	Session string
 	// Workspaces are the directories in which it works.
@@ -103,8 +103,8 @@ type Worker struct {
 // workLife is how long a turn counts as running without an event.
 const workLife = time.Hour
 
-// Unrecorded returns the sessions of all agents with work of which the store has no
-// beginning: work that goes on, and work with an event since a time.
+// Unrecorded returns the sessions of all agents with work whose beginning the store
+// does not have: work that continues, and work with an event since a given time.
 func Unrecorded(ctx context.Context, dir string, since, now time.Time) ([]Worker, error) {
 	var out []Worker
 	for s, err := range all(dir) {

@@ -20,15 +20,15 @@ func (a *app) adoptCommand() *cobra.Command {
 		Use:     "adopt BRANCH [-- PATH…]",
 		Short:   "Bring the files of a try into the workspace",
 		GroupID: groupBack,
-		Long: `Bring what an attempt of 'stet try' changed into the workspace. It works like a rewind:
-the plan is shown first, the current state is saved, everything is carried out or nothing,
-and 'stet undo' reverts it. Only files that the attempt changed are touched. PATHs limit it to
-them.
+		Long: `Bring the changes of an attempt of 'stet try' into the workspace. It works like a rewind:
+stet shows the plan first, saves the current state, and carries out the plan, all or
+nothing; 'stet undo' reverts it. Only files that the attempt changed are touched; with
+PATHs, only those at these paths.
 
-A file that changed in the workspace since the attempt began is a conflict. It is kept
-(--keep-mine), taken from the attempt (--theirs), or both changes are merged line by line
-(--merge; --markers also where lines collide). --dry-run, --plan, -y and exit codes are as
-with 'stet rewind'. Other attempts stay as they are.`,
+A file that changed in the workspace since the attempt began is a conflict. --keep-mine
+keeps it, --theirs takes the attempt's version, and --merge merges both changes line by
+line; --markers also writes conflict markers where lines collide. --dry-run, --plan, -y and
+the exit codes are as in 'stet rewind'. Other attempts are not changed.`,
 		Example:           "  stet adopt try-x7k2m9-2\n  stet adopt try-x7k2m9-2 --dry-run --diff\n  stet adopt try-x7k2m9-2 -y -- src/",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeBranches,

@@ -27,17 +27,18 @@ func (a *app) archiveCommand() *cobra.Command {
 		Use:     "archive [CONV...]",
 		Short:   "Move idle conversations out of the database",
 		GroupID: groupHouse,
-		Long: `Move conversations without a save for --idle, or the given ones, with
-their checkpoints and agents, into a few objects of the store's bucket: of a local
-store, files below packs in its directory. They can be listed, read, searched and
-exported as before; changing one brings it back. The next 'stet gc' frees their
-space in the database.
+		Long: `Move conversations that had no save for --idle, or the given ones, with their
+checkpoints and agents, into a few objects of the store's bucket. In a local store,
+these are files below packs in its directory. Archived conversations can be listed,
+read, searched and exported as before; changing one brings it back. The next 'stet gc'
+frees their space in the database.
 
-Conversations that were archived earlier, brought back, and not changed since are left
-alone unless --all is given.
+Conversations that were archived earlier, brought back, and not changed since are
+skipped unless --all is given.
 
---list lists archived conversations. --sweep removes unnamed objects of the bucket
-that are older than a day, as after a crash. --dry-run only reports.`,
+--list lists archived conversations. --sweep removes objects of the bucket that no
+archived conversation uses, such as those that a crash left, once they are older than a
+day. --dry-run only reports.`,
 		Example:           "  stet archive --dry-run\n  stet archive --idle 90d\n  stet archive 01jcx4",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeConversations,
@@ -67,8 +68,8 @@ that are older than a day, as after a crash. --dry-run only reports.`,
 	f.IntVar(&flags.limit, "limit", 0, "archive at most this many")
 	f.BoolVar(&flags.all, "all", false, "include conversations that were brought back")
 	f.BoolVar(&flags.list, "list", false, "list archived conversations")
-	f.BoolVar(&flags.sweep, "sweep", false, "remove unnamed objects")
-	f.BoolVar(&flags.dryRun, "dry-run", false, "show what would be archived, do nothing")
+	f.BoolVar(&flags.sweep, "sweep", false, "remove objects that no archived conversation uses")
+	f.BoolVar(&flags.dryRun, "dry-run", false, "show what would be archived, archive nothing")
 	exclude(cmd, "list", "sweep", "dry-run")
 	return cmd
 }

@@ -20,16 +20,16 @@ func (a *app) askCommand() *cobra.Command {
 	var from string
 	cmd := &cobra.Command{
 		Use:     "ask [TEXT]",
-		Short:   "Say something to the agent of a server",
+		Short:   "Send a message to the agent of a server",
 		GroupID: groupMove,
 		Long: `Send a message to the agent that a server runs ('stet serve --agent') and print its
 answer. The conversation is kept in this store: every state that the agent announces is
 saved here with its blobs, and a lost connection is resumed from the latest one.
 
--c continues a conversation, otherwise a new one begins. Without TEXT a run that was
-interrupted is resumed. --from is the http(s) address of the server (with STET_TOKEN_FILE
-or STET_TOKEN), which needs the write scope. Nothing runs on this machine: tools that the
-agent asks for are refused.`,
+-c continues a conversation; otherwise a new one begins. Without TEXT, an interrupted run
+is resumed. --from is the http(s) address of the server; it needs a token with the write
+scope (STET_TOKEN_FILE or STET_TOKEN). Nothing runs on this machine: tools that the agent
+asks for are refused.`,
 		Example: "  stet ask 'what is a checkpoint?' --from http://127.0.0.1:7717\n  stet ask -c 01JCX4 'and a rewind?' --from http://127.0.0.1:7717\n  stet ask -c 01JCX4 --from http://127.0.0.1:7717",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

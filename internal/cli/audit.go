@@ -18,12 +18,12 @@ func (a *app) auditCommand() *cobra.Command {
 		GroupID: groupServe,
 		Long: `Show the audit log of a server: every call that removes or replaces something
 (deletions, rewinds, collections, raw row writes), refused calls, the first use of a
-token from an address, and every change of tokens. A call has two lines: 'begin'
-before it was done and 'end' with its result; 'keys' lines between them name the rows.
---json prints the lines of the log unchanged. If several servers share a
+token from an address, and every change of tokens. A call has two lines: 'begin',
+written before it runs, and 'end' with its result; 'keys' lines between them name the
+rows. --json prints the lines of the log unchanged. If several servers share a
 database, each has its own log.
 
-Each line holds the hash of the line before. --verify reads the whole log and fails
+Each line holds the hash of the line before it. --verify reads the whole log and fails
 with exit code 6 if a line was changed or removed.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -39,10 +39,10 @@ type roomFlags struct {
 
 func (f *roomFlags) add(cmd *cobra.Command, jobs string) {
 	countFlag(cmd.Flags(), &f.jobs, "jobs", "j", 0, jobs)
-	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "end the command, with all that it started, after this time, such as 90s or 5m")
-	cmd.Flags().StringVar(&f.memory, "max-memory", "", "memory that each process of the command may have, such as 4GB (Linux)")
-	cmd.Flags().StringVar(&f.fileSize, "max-file", "", "size that each file may reach which the command writes, such as 1GB (Linux)")
-	countFlag(cmd.Flags(), &f.processes, "max-processes", "", 0, "processes that you may have in all while the command starts more (Linux; root is not held to it)")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "end the command, and everything that it started, after this time, such as 90s or 5m")
+	cmd.Flags().StringVar(&f.memory, "max-memory", "", "memory limit for each process of the command, such as 4GB (Linux only)")
+	cmd.Flags().StringVar(&f.fileSize, "max-file", "", "largest size of a file that the command writes, such as 1GB (Linux only)")
+	countFlag(cmd.Flags(), &f.processes, "max-processes", "", 0, "limit on the number of all your processes, checked when the command starts one (Linux only; not for root)")
 	cmd.Flags().StringArrayVar(&f.links, "link", nil, "link this path of the workspace into each copy, such as node_modules (repeatable)")
 }
 
@@ -74,27 +74,27 @@ func (a *app) bisectCommand() *cobra.Command {
 		Use:     "bisect [--good REF] [--bad REF] -- CMD [ARG…]",
 		Short:   "Find the turn that broke something",
 		GroupID: groupLook,
-		Long: `Find the checkpoint from which on a command fails, by halving. CMD runs in copies of
-checkpoints in directories of their own; the workspace is not touched. It says by its exit
-code, as with 'git bisect run': 0 is good, 125 means that this state cannot be tested, other
-codes up to 127 are bad, and any other code ends the search. 126 and 127 at the good end mean
-that the command itself cannot be run. A command that does not end within --timeout is bad.
+		Long: `Find the checkpoint at which a command begins to fail, by binary search. CMD runs in copies
+of checkpoints, each in its own directory; the workspace is not touched. Its exit code
+decides, as with 'git bisect run': 0 is good, 125 means that this state cannot be tested,
+other codes up to 127 are bad, and any other code ends the search. 126 and 127 at the good
+end mean that CMD itself cannot be run. A command that does not end within --timeout is bad.
 
-Without --good the search begins at the first checkpoint of the workspace, without --bad it
-ends at the files as they are now. Both ends are tested first. What a rewind took back is
-left out, states with equal files are tested once, and several are tested at once (--jobs,
-as many as there are processors). Where the edits of a turn are recorded exactly, the search
-goes on to the single edit.
+Without --good, the search begins at the first checkpoint of the workspace; without --bad,
+it ends at the current files. Both ends are tested first. Work that a rewind took back is
+left out, and states with equal files are tested once. Several states are tested at the same
+time (--jobs; by default one for each processor). If the edits of a turn are recorded
+exactly, the search continues down to a single edit.
 
-A copy has what checkpoints have: no .git, and no ignored files. What the command needs
-beside that is linked in with --link; it is then the workspace's own, and shared by all
-copies. Copies are made in the user's cache directory and removed at the end, also after an
-interrupt, and those of a killed bisect by the next one. Limits of your shell (ulimit) hold
-for CMD, and --max-memory, --max-file and --max-processes set tighter ones on Linux. It finds
-the name of its checkpoint in $STET_CHECKPOINT.
+A copy has the files of its checkpoint: no .git, and no ignored files. If CMD needs other
+paths, link them with --link; all copies then share these with the workspace. Copies are
+made in the user's cache directory and removed at the end, even after an interrupt; the next
+bisect removes those of a killed one. The limits of your shell (ulimit) apply to CMD;
+--max-memory, --max-file and --max-processes set tighter ones (Linux only). $STET_CHECKPOINT
+holds the name of the checkpoint.
 
-Exit code 0 means that the checkpoint was found, 3 that only a range was, because states in
-it cannot be tested.`,
+Exit code 0 means that the checkpoint was found, and 3 that only a range was found, because
+states in it cannot be tested.`,
 		Example: `  stet bisect -- go test ./...
   stet bisect --good c5 --timeout 2m --link node_modules -- npm test
   stet bisect --json -- make check | jq -r .first_bad.name`,
@@ -107,9 +107,9 @@ it cannot be tested.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&flags.good, "good", "", "a checkpoint at which the command succeeds (default: the first)")
-	cmd.Flags().StringVar(&flags.bad, "bad", "@", "a checkpoint at which it fails (default: the files now)")
-	flags.add(cmd, "how many copies are tested at once (0: one for each processor)")
+	cmd.Flags().StringVar(&flags.good, "good", "", "checkpoint at which the command succeeds (default: the first)")
+	cmd.Flags().StringVar(&flags.bad, "bad", "@", "checkpoint at which the command fails (default: the current files)")
+	flags.add(cmd, "number of copies to test at once (0: one for each processor)")
 	cmd.Flags().SetInterspersed(false)
 	for _, name := range []string{"good", "bad"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, a.completeRefs(1)) // fails for unknown flags only

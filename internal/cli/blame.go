@@ -27,20 +27,21 @@ func (a *app) blameCommand() *cobra.Command {
 		Use:     "blame FILE [REF]",
 		Short:   "Show which turn and prompt each line of a file came from",
 		GroupID: groupLook,
-		Long: `Show where each line of a file came from: the checkpoint that saw it first, who wrote
-it and in which turn, the prompt, and the tool call. REF takes an earlier version of the
-file; 'stet help diff' lists its forms.
+		Long: `Show where each line of a file came from: the first checkpoint that has it, its author
+and turn, the prompt, and the tool call. REF selects an earlier version of the file;
+'stet help diff' lists its forms.
 
 A line that a rewind or undo brings back has its first origin again, and a renamed file
-keeps the origins of its lines. "you" wrote what changed between turns. Where nobody knows,
-the line says why: it is older than the first checkpoint, or came with checkpoints that are
-no longer kept, or while the file was not captured, or while several agents were at work.
+keeps the origins of its lines. "you" is the author of changes between turns. If the author
+is unknown, the line says why: it is older than the first checkpoint, or came with
+checkpoints that are no longer kept, or while the file was not captured, or while several
+agents were at work.
 
-The tool call, such as "·3 Edit", is the last one of the turn whose edit of the file has the
-line, or the only command of the turn.
+The tool call, such as "·3 Edit", is the last edit in the turn that wrote the line to the
+file, or the only command of the turn.
 
---why shows the prompt, the call and the reply of each turn that the lines came from.
---format agent-trace writes a record of the Agent Trace format for other tools.`,
+--why shows the prompt, the call and the reply of each turn that wrote lines.
+--format agent-trace writes a record in the Agent Trace format for other tools.`,
 		Example: "  stet blame checkout/retry.go\n  stet blame checkout/retry.go -L 40,46\n  stet blame checkout/retry.go -L 42 --why\n" +
 			"  stet blame main.go turn:5 --json",
 		Args: cobra.RangeArgs(1, 2),
@@ -67,9 +68,9 @@ line, or the only command of the turn.
 			})
 		}),
 	}
-	cmd.Flags().StringVarP(&flags.lines, "lines", "L", "", "only these lines: 40,46 or 40,+7 or 40")
+	cmd.Flags().StringVarP(&flags.lines, "lines", "L", "", "show only these lines: 40,46 or 40,+7 or 40")
 	cmd.Flags().BoolVar(&flags.why, "why", false, "show the prompt, the call and the reply around each change")
-	cmd.Flags().StringVar(&flags.format, "format", "", "write "+agentTrace+" instead")
+	cmd.Flags().StringVar(&flags.format, "format", "", "write another format: "+agentTrace)
 	_ = cmd.RegisterFlagCompletionFunc("format", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return []string{agentTrace}, cobra.ShellCompDirectiveNoFileComp
 	}) // fails only for a flag that does not exist

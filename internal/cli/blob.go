@@ -32,9 +32,8 @@ func (a *app) blobPut() *cobra.Command {
 		Use:   "put FILE|-",
 		Short: "Store a file's content and print its id",
 		Long: `Store the content of FILE, or of standard input for "-", and print its id: the
-SHA-256 of the content as 64 hexadecimal digits. When the id is printed the
-content is durable. Large files are streamed. A stored copy that is damaged is
-repaired.`,
+SHA-256 of the content as 64 hexadecimal digits. Once the id is printed, the
+content is durable. Large files are streamed. A damaged stored copy is repaired.`,
 		Example: "  stet blob put report.pdf\n  tar c src | stet blob put -",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -134,8 +133,8 @@ func (a *app) blobGet() *cobra.Command {
 		Use:   "get ID",
 		Short: "Print the content of a blob",
 		Long: `Print the content of a blob to standard output, or write it to a file with -o.
-The content is verified against the id: the output is exactly what was put in, or an
-error with exit code 6.`,
+The content is verified against the id: the output is exactly what was put in, or the
+command fails with exit code 6.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := blob.ParseID(args[0])
@@ -201,7 +200,7 @@ func (a *app) blobVerify() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify [ID…]",
 		Short: "Read blobs and compare them with their ids",
-		Long:  "Read the given blobs, or all of them, and compare each with its id. Damage is\nnamed, one line each, and gives exit code 6.",
+		Long:  "Read the given blobs, or all of them, and compare each with its id. Damaged blobs are\nlisted on one line each, and the exit code is then 6.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ids := make([]blob.ID, len(args))
 			for i, arg := range args {

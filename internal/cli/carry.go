@@ -71,11 +71,11 @@ func (a *app) resumeCommand() *cobra.Command {
 		Use:     "resume [REF]",
 		Short:   "Continue an agent's own conversation after a rewind",
 		GroupID: groupBack,
-		Long: `Continue the conversation of a coding agent where the last rewind went, or after the
-turn of REF. The agent's session stays as it was: it continues in a copy that ends
-after that turn. Files are not changed; 'stet rewind' does that.
+		Long: `Continue the conversation of a coding agent at the point of the last rewind, or after the
+turn of REF. The agent's session is not changed: the conversation continues in a copy that
+ends after that turn. Files are not changed, either; 'stet rewind' does that.
 
-The command that 'stet rewind' names is run in this terminal.`,
+stet runs the command that 'stet rewind' names, in this terminal.`,
 		Example:           "  stet rewind turn:2 && stet resume\n  stet resume turn:2 --print",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeRefs(1),
@@ -97,7 +97,7 @@ The command that 'stet rewind' names is run in this terminal.`,
 			return replaceProcess(c)
 		},
 	}
-	cmd.Flags().BoolVar(&show, "print", false, "print the command, do not run it")
+	cmd.Flags().BoolVar(&show, "print", false, "print the command instead of running it")
 	return cmd
 }
 

@@ -30,22 +30,23 @@ func (a *app) checkpointCommand() *cobra.Command {
 		Short:   "Save the current state of the workspace",
 		GroupID: groupBack,
 		Long: `Save the current state of the workspace and print the id of the checkpoint. Only
-what changed since the last one is read. Everything counts: new, ignored-but-touched,
-empty and binary files, links and modes; .git is never touched. Paths that could not
-be captured are listed, and so are files with hard links, extended attributes or
-another owner, which no checkpoint keeps.
+changes since the last one are read. A checkpoint has everything: new, empty and binary
+files, ignored files that an agent touched, links and modes; .git is never touched. Paths
+that could not be captured are listed, and so are files with hard links, extended
+attributes or another owner, because checkpoints do not keep these.
 
-Ignore files (.gitignore, .stetignore) decide what is newly captured: files of an earlier
-checkpoint stay captured and can be restored when a rule begins to ignore them. To
-stop that, move them away, run 'stet checkpoint', and move them back.
+Ignore files (.gitignore, .stetignore) apply only to new files: a file that an earlier
+checkpoint has stays captured, and can be restored, even if a rule now ignores it. To
+stop that, move it away, run 'stet checkpoint', and move it back.
 
-An agent's hook gives its place in a conversation: -c names the conversation,
---message or --turn the place, and --before or --after the side. What changes
-between the two sides counts as the conversation's work, everything else as yours.
-A turn whose end is never reported lasts until an hour after its last checkpoint; with
---pid it ends with the agent's process.
-With PATHs only these are scanned, which is fast in large trees. A file whose time
-stamps did not change counts as unchanged, unless a process had it open for
+An agent's hook passes its place in a conversation: -c names the conversation,
+--message or --turn the place, and --before or --after the side. Changes between the
+two sides count as the conversation's work, all others as yours. If the end of a turn
+is never reported, the turn lasts until an hour after its last checkpoint; with --pid,
+it ends with the agent's process.
+
+With PATHs, only these paths are scanned, which is fast in large trees. A file whose
+time stamps did not change counts as unchanged, unless a process had it open for
 writing; --reread reads all files.`,
 		Example: "  stet checkpoint -m 'before the refactoring'\n  stet -c 01JCX4 checkpoint --turn 5 --before",
 		Args:    cobra.ArbitraryArgs,
@@ -62,13 +63,13 @@ writing; --reread reads all files.`,
 	f.StringVarP(&flags.label, "text", "m", "", "description for the log")
 	f.StringVar(&flags.message, "message", "", "id of the agent's current message")
 	f.Uint64Var(&flags.turn, "turn", 0, "number of the agent's current turn")
-	f.BoolVar(&flags.before, "before", false, "taken before the agent works on it")
-	f.BoolVar(&flags.after, "after", false, "taken after the agent worked on it")
+	f.BoolVar(&flags.before, "before", false, "the checkpoint is taken before the agent works on the turn")
+	f.BoolVar(&flags.after, "after", false, "the checkpoint is taken after the agent worked on the turn")
 	f.StringVar(&flags.tool, "tool", "", "tool that made the changes")
 	f.StringVar(&flags.author, "author", "", "author of the checkpoint (default: you)")
-	f.StringArrayVar(&flags.touched, "touched", nil, "path that the tool wrote; captured although it is ignored (may be repeated)")
-	f.IntVar(&flags.pid, "pid", 0, "process that works on the turn, with --before: the turn ends with it")
-	f.BoolVar(&flags.auto, "auto", false, "automatic checkpoint: may be skipped if it comes too soon")
+	f.StringArrayVar(&flags.touched, "touched", nil, "path that the tool wrote; captured even if it is ignored (may be repeated)")
+	f.IntVar(&flags.pid, "pid", 0, "id of the process that works on the turn (with --before); the turn ends with it")
+	f.BoolVar(&flags.auto, "auto", false, "make an automatic checkpoint, which may be skipped if it comes too soon")
 	a.rereadFlag(cmd)
 	exclude(cmd, "before", "after")
 	return cmd

@@ -125,7 +125,7 @@ Exit codes: 0 ok, 1 error, 2 usage or confirmation needed, 3 not found,
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.store, "store", "", "store to use: a directory or URL (env STET_STORE; default "+defaultStoreText+")")
-	flags.StringVar(&a.blobs, "blobs", "", "bucket of a store in a database, s3://… (env STET_BLOBS)")
+	flags.StringVar(&a.blobs, "blobs", "", "bucket of a store in a database: s3://… (env STET_BLOBS)")
 	flags.StringVar(&a.remote, "remote", "", "server or bucket that gets a copy of the store's blobs: http(s)://… or s3://… (env STET_REMOTE_URL)")
 	flags.StringVarP(&a.workspace, "workspace", "C", "", "workspace directory (default: the current directory)")
 	flags.StringVarP(&a.conversation, "conversation", "c", "", "conversation to work on (id or unique prefix)")
@@ -133,7 +133,7 @@ Exit codes: 0 ok, 1 error, 2 usage or confirmation needed, 3 not found,
 	flags.BoolVar(&a.noColor, "no-color", false, "never use colour (also: NO_COLOR)")
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors and data")
 	flags.StringVar(&a.keyFile, "key-file", "", "key file of an encrypted store (env STET_KEY_FILE)")
-	flags.StringVar(&a.config, "config", "", "file of settings (env STET_CONFIG; default $XDG_CONFIG_HOME/stet/config.toml)")
+	flags.StringVar(&a.config, "config", "", "settings file (env STET_CONFIG; default $XDG_CONFIG_HOME/stet/config.toml)")
 	_ = root.RegisterFlagCompletionFunc("conversation", a.completeConversationFlag) // fails for unknown flags only
 	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version, the commit and its date")
 	root.SetFlagErrorFunc(a.badFlag)

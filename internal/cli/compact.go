@@ -40,13 +40,13 @@ func (a *app) compactCommand() *cobra.Command {
 		Use:     "compact",
 		Short:   "Compress recently stored content",
 		GroupID: groupHouse,
-		Long: `Compress recently stored content and return the space to the file system, and bring
-the indexes of the store up to date. You need not run it: a command that stored much
-starts a background process for it, a server does it when it is idle, and gc does it at
-its end. It can be interrupted at any time and runs beside other commands.
+		Long: `Compress recently stored content, return the space to the file system, and bring the
+indexes of the store up to date. You need not run it: a command that stored a lot of
+content starts it in the background, a server runs it when it is idle, and gc runs it at
+its end. You may interrupt it at any time, and other commands can run at the same time.
 
-Set compact.background = false to start no background process; commands then do a
-part of the work themselves.`,
+With compact.background = false, commands start no background process and do a part of
+the work themselves.`,
 		Example: "  stet compact\n  stet config set compact.background false",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -60,7 +60,7 @@ part of the work themselves.`,
 			return a.withStore(cmd.Context(), false, func(db *stet.DB) error { return a.compactNow(cmd.Context(), db, dir) })
 		},
 	}
-	cmd.Flags().BoolVar(&background, "background", false, "run with low priority, unless another process does it")
+	cmd.Flags().BoolVar(&background, "background", false, "run with low priority, unless another process is compressing")
 	_ = cmd.Flags().MarkHidden("background")
 	return cmd
 }

@@ -27,25 +27,24 @@ func (a *app) connectCommand() *cobra.Command {
 		Use:     "connect [AGENT…]",
 		Short:   "Let coding agents report their turns to stet",
 		GroupID: groupStart,
-		Long: `Let coding agents report their turns: each turn of each agent then has a checkpoint
-before and after it, and its words are in the store. Without AGENT all agents that
-are found on this computer are connected, after you agreed to the changes that are
-shown.
+		Long: `Let coding agents report their turns. stet then makes a checkpoint before and after
+each turn of an agent, and stores what was said. Without AGENT it connects all agents
+that it finds on this computer; it shows the changes and asks first.
 
-The agents' settings get entries of stet; everything else in them stays byte for
+stet adds entries to the agents' settings. Everything else in them stays byte for
 byte, and a copy of the file is kept beside it. Connecting again changes nothing.
-'stet disconnect' takes the entries out again.
+'stet disconnect' removes the entries.
 
-Then it offers to import the sessions that the agents have already ('stet import');
--y imports them, --no-import does not. --project leaves them alone. If you agreed, what
-is missing is copied once a day, when a session begins, before agents delete it.
+Then stet offers to import the agents' earlier sessions ('stet import'). -y imports them
+without asking; --no-import and --project do not import them. Once you have agreed, stet
+also imports missing sessions once a day, when a session begins, before agents delete them.
 
---mcp also registers 'stet mcp' with the agents that can start such servers: the agent
-itself can then look at its history and take back its own work. A server named stet
-that you registered yourself stays as it is.
+--mcp also registers 'stet mcp' with the agents that can start such servers. An agent
+can then look at its history and take back its own work. A server named stet that you
+registered yourself is not changed.
 
---list shows which agents are connected, when the last event came, and what you have to
-do where an agent does not run the entries.`,
+--list shows which agents are connected, when their last event came, and what to do if
+an agent does not run the entries.`,
 		Example:           "  stet connect\n  stet connect claude-code --mcp -y\n  stet connect --list",
 		ValidArgsFunction: cobra.FixedCompletions(agents.Names(), cobra.ShellCompDirectiveNoFileComp),
 		Args:              cobra.ArbitraryArgs,
@@ -61,7 +60,7 @@ do where an agent does not run the entries.`,
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&flags.project, "project", false, "change the settings of this project, not yours")
+	f.BoolVar(&flags.project, "project", false, "change the settings of this project instead of yours")
 	f.BoolVar(&flags.noImport, "no-import", false, "do not offer to import the agents' earlier sessions")
 	f.BoolVar(&flags.mcp, "mcp", false, "also give the agents the tools of 'stet mcp'")
 	f.BoolVar(&flags.list, "list", false, "show the agents and whether they are connected")
@@ -73,11 +72,11 @@ func (a *app) disconnectCommand() *cobra.Command {
 	var flags connectFlags
 	cmd := &cobra.Command{
 		Use:     "disconnect [AGENT…]",
-		Short:   "Take stet out of the settings of coding agents",
+		Short:   "Remove stet from the settings of coding agents",
 		GroupID: groupStart,
-		Long: `Take everything that 'stet connect' added out of the settings of coding agents. The
-files are then byte for byte as they were, but for changes of others since. What was
-recorded stays in the store.`,
+		Long: `Remove everything that 'stet connect' added to the settings of coding agents. The
+files are then the same as before, byte for byte, except for changes that others made
+since. The recorded history stays in the store.`,
 		Example:           "  stet disconnect\n  stet disconnect claude-code -y",
 		ValidArgsFunction: cobra.FixedCompletions(agents.Names(), cobra.ShellCompDirectiveNoFileComp),
 		Args:              cobra.ArbitraryArgs,
@@ -90,7 +89,7 @@ recorded stays in the store.`,
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&flags.project, "project", false, "change the settings of this project, not yours")
+	f.BoolVar(&flags.project, "project", false, "change the settings of this project instead of yours")
 	f.BoolVarP(&flags.sure, "yes", "y", false, "do not ask")
 	return cmd
 }

@@ -20,9 +20,9 @@ func (a *app) stateDag() *cobra.Command {
 		Use:   "dag REF",
 		Short: "Print all references of a state as a tree",
 		Long: `Print every blob that a state reaches, with the field that names it. A blob that
-was shown before is marked and not followed again. --json gives one object for
-each reference; --dot gives input for graphviz. A missing or damaged blob
-is listed, and gives exit code 6.`,
+was shown before is marked and not followed again. --json prints one object for
+each reference; --dot prints input for graphviz. If a blob is missing or damaged,
+it is listed, and the exit code is 6.`,
 		Example:           "  stet state dag 01JCX4 --depth 2\n  stet state dag 01JCX4 --dot | dot -Tsvg > state.svg",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeConversations,

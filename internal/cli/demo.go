@@ -22,15 +22,15 @@ func (a *app) demoCommand() *cobra.Command {
 		Short:   "Create a sample workspace with the work of a scripted agent",
 		GroupID: groupStart,
 		Long: `Create a small project in DIR (default: stet-demo) and let a scripted agent work in
-it: a few turns, one of them taken back, and an edit of yours that collides with
-the agent's. Nothing leaves the machine. Then try the commands:
+it: a few turns, one of which is taken back, and an edit of yours that collides with
+the agent's. Nothing leaves the machine. Then try these commands:
 
   cd stet-demo
   stet log
   stet rewind turn:2
   stet undo
 
-DIR must not exist or be empty. The conversation is saved in your store; --store
+DIR must not exist, or must be empty. The conversation is saved in your store; --store
 selects another one.`,
 		Example: "  stet demo\n  stet --store /tmp/try-stet demo /tmp/shop-api",
 		Args:    cobra.MaximumNArgs(1),

@@ -20,22 +20,22 @@ func (a *app) diffCommand() *cobra.Command {
 		Use:     "diff [A [B]] [-- PATH…]",
 		Short:   "Show what changed between two points",
 		GroupID: groupLook,
-		Long: `Show what changed from A to B as a unified diff. B is the workspace now if it is
-not given, A the last checkpoint. PATHs limit the view.
+		Long: `Show what changed from A to B as a unified diff. A defaults to the last checkpoint,
+B to the workspace now. With PATHs, only these paths are shown.
 
 A and B are references:
   @                 the workspace now
-  01jcx4, c7        a checkpoint: its id, any unique prefix of it, or its number
-  i7                an imported checkpoint of a conversation (-c); its id there does, too
+  01jcx4, c7        a checkpoint: its id, a unique prefix of the id, or its number
+  i7                an imported checkpoint of a conversation (-c); its source id works, too
   MESSAGE           the state after a message; before:MESSAGE the one before it
   turn:5            after turn 5; before:turn:6 before turn 6
   pin:NAME          a pinned checkpoint
-  @{10m}, @{14:20}  ten minutes ago, at that time
+  @{10m}, @{14:20}  the state ten minutes ago, or at 14:20
 
-An imported checkpoint knows only some files, and only these are compared.
+An imported checkpoint has only some of the files, and only these are compared.
 
-More than 100 files are summed up by directory with --stat, and on a terminal also
-without it; --full shows all.`,
+With --stat, and always on a terminal, more than 100 files are summed up by directory;
+--full shows all.`,
 		Example:           "  stet diff\n  stet diff c5 --stat\n  stet diff turn:4 turn:6 -- checkout/",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeRefs(2),

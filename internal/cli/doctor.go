@@ -28,22 +28,22 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:     "doctor",
 		Short:   "Check that this machine and the store keep their promises",
 		GroupID: groupStart,
-		Long: `Check the store (it opens, only you can read it, there is room, the write-ahead
-log works, the database is intact, no rewind is unfinished), the workspace and what its
-file system cannot do, and whether connected agents run the hooks of stet.
-Then test every promise of a store on a scratch store on the same file system: what
-passes there also holds for your data. Your data is not changed.
+		Long: `Check the store (it opens, only you can read it, there is free space, the write-ahead
+log works, the database is intact, no rewind is unfinished), the workspace and the limits
+of its file system, and whether connected agents run the hooks of stet.
+Then test every promise of a store on a scratch store on the same file system: promises
+that hold there also hold for your data. Your data is not changed.
 
-With a store in a database the database and the bucket are examined (whether they
-answer, their versions, clocks and permissions), and every promise is tested on a
-scratch tenant, which is removed afterwards.
+If the store is in a database, doctor checks the database and the bucket (whether they
+answer, their versions, clocks and permissions), and tests every promise on a scratch
+tenant, which it removes afterwards.
 
-With a store on a server the promises about blobs are tested on the server itself. The
-blobs left there are unreferenced, and gc removes them; rows are only read.
+If the store is on a server, doctor tests the promises about blobs on the server itself.
+The blobs that it leaves there are unreferenced, and gc removes them. Rows are only read.
 
-Each check is a line that begins with ok or FAIL; promises that are kept share
-a line, unless you ask for each with --verbose. A failing check gives exit code 1, damage
-exit code 6. --quick skips the scratch store.`,
+Each check is a line that begins with ok or FAIL. Promises that are kept share a line;
+--verbose names each of them. If a check fails, the exit code is 1; if there is damage,
+it is 6. --quick skips the scratch store.`,
 		Example: "  stet doctor\n  stet doctor --store /mnt/nas/stet\n  stet doctor --store http://127.0.0.1:7717\n" +
 			"  stet doctor --store postgres://stet@db/stet --blobs s3://my-bucket/stet",
 		Args: cobra.NoArgs,

@@ -19,7 +19,7 @@ func (a *app) duCommand() *cobra.Command {
 		GroupID: groupHouse,
 		Long: `Show the disk usage of the store: stored blobs by kind (states, turns, steps,
 messages, files and directories of workspaces, …), unreferenced blobs, and the files
-of the store itself. Bytes are stored bytes, after deduplication and
+of the store itself. Sizes are those of stored bytes, after deduplication and
 compression.
 
 --conversations lists conversations instead, largest first, with the size of their saves

@@ -32,20 +32,20 @@ func (a *app) exportCommand() *cobra.Command {
 		Use:     "export CONVERSATION…",
 		Short:   "Write a conversation as Markdown, HTML, JSON, JSON lines or for the Cursor editor",
 		GroupID: groupMove,
-		Long: `Write a conversation for people or other programs, to standard output or with -o
-to a file, whose extension then selects the format. HTML is one page that loads nothing;
-text of agents and tools can neither run code nor reach the network from it.
+		Long: `Write a conversation for people or other programs, to standard output or, with -o,
+to a file whose extension selects the format. HTML is a single page that loads nothing;
+text of agents and tools in it can neither run code nor reach the network.
 
---at takes an earlier state: a checkpoint, a message, or a root. --turns takes a
-part, such as 3-5, or -10 for the last ten. --store may name a state.vscdb or
+--at selects an earlier state: a checkpoint, a message, or a root. --turns selects some
+of the turns, such as 3-5, or -10 for the last ten. --store may name a state.vscdb or
 store.db, which is read directly.
 
-With -o FILE.vscdb one or more conversations, or --all, become a new database of the
-Cursor editor: states with their blobs, messages, checkpoints and cloud agents under the
-editor's own keys. --base copies an existing state.vscdb first and replaces in the copy
-what it has of these conversations; the copy holds everything else that the base holds,
-sign-in secrets included. A file that exists is never changed. 'stet import' reads the
-same conversations from it.`,
+-o FILE.vscdb writes one or more conversations, or all with --all, to a new database of
+the Cursor editor: states with their blobs, messages, checkpoints and cloud agents under
+the editor's own keys. --base first copies an existing state.vscdb, and replaces these
+conversations in the copy; the copy holds everything else that the base holds, including
+sign-in secrets. An existing file is never changed. 'stet import' reads the same
+conversations from the new database.`,
 		Example: "  stet export 01JCX4 > talk.md\n  stet export 01JCX4 -o talk.html\n  stet export 01JCX4 --format jsonl --turns -10\n" +
 			"  stet export --all -o copy.vscdb --base ~/.config/Cursor/User/globalStorage/state.vscdb",
 		Args:              cobra.ArbitraryArgs,
@@ -86,11 +86,11 @@ same conversations from it.`,
 	f.StringVar(&flags.format, "format", "", "md, html, json, jsonl or vscdb (default: by the file's name, else md)")
 	f.StringVarP(&flags.output, "output", "o", "", "write to this file instead of standard output")
 	f.StringVar(&flags.at, "at", "", "state to write instead of the current one: a checkpoint, a message, or a root")
-	f.StringVar(&flags.turns, "turns", "", "only these turns: 3-5, 3- or -10")
+	f.StringVar(&flags.turns, "turns", "", "write only these turns: 3-5, 3- or -10")
 	f.BoolVar(&flags.light, "light", false, "omit large outputs and diffs")
 	f.BoolVar(&flags.lenient, "lenient", false, "continue past lost or damaged parts, and mark them")
 	f.StringVar(&flags.base, "base", "", "state.vscdb to copy first (vscdb)")
-	f.BoolVar(&flags.all, "all", false, "all conversations; those with lost parts are listed and left out (vscdb)")
+	f.BoolVar(&flags.all, "all", false, "write all conversations; list and leave out those with lost parts (vscdb)")
 	_ = cmd.RegisterFlagCompletionFunc("format", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return []string{"md", "html", "json", "jsonl", editorFormat}, cobra.ShellCompDirectiveNoFileComp
 	}) // fails only for a flag that does not exist

@@ -22,8 +22,8 @@ func (a *app) fleetCommand() *cobra.Command {
 		Short:   "Manage a store in a database that several servers share",
 		GroupID: groupServe,
 		Long: `Manage a store in a database and a bucket: --store postgres://… --blobs s3://….
-Every verb works on the tenant that the setting tenant (STET_TENANT) names, and on
-the tenant default without it.`,
+Every verb works on the tenant that the setting tenant (STET_TENANT) names; if it is
+not set, on the tenant default.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -71,9 +71,9 @@ func (a *app) fleetEpoch() *cobra.Command {
 		Use:   "epoch",
 		Short: "Show the epoch of the database, or begin the next one with --next",
 		Long: `Show the epoch of the database: the number of times that it was restored from a
-backup. Pass --next once after a restore and before the servers start, so that
-references to the time before can be distinguished. Followers that are ahead of the
-restored data get the state of their agent again, in any case.`,
+backup. Pass --next once after a restore, before the servers start, so that references
+to the time before the restore can be distinguished. Even without it, followers that are
+ahead of the restored data get the state of their agent again.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withFleet(cmd.Context(), func(f *fleet.Fleet) error {
@@ -97,10 +97,10 @@ func (a *app) fleetSearch() *cobra.Command {
 	return &cobra.Command{
 		Use:   "search [off|on|archived]",
 		Short: "Show or change what the search index of the tenant holds",
-		Long: `Show or change what the search index of the tenant holds. With on, which is the
-default, it has the words of all conversations until they are archived; with archived,
-also of those. With off there is no index, and searches fail. The servers change the
-index in the background.`,
+		Long: `Show or change what the search index of the tenant holds. With on, the default, the
+index has the words of all conversations that are not archived; with archived, it also
+has those of archived ones. With off, there is no index, and searches fail. The servers
+change the index in the background.`,
 		Example: "  STET_TENANT=shop stet fleet search archived",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -15,10 +15,10 @@ func (a *app) flushCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:     "flush",
-		Short:   "Send to the remote what it lacks",
+		Short:   "Send missing blobs to the remote",
 		GroupID: groupMove,
-		Long: `Send to the remote (remote.url, or --remote) every blob that it lacks, without a limit
-of time. You need not run it: each command sends at its end what waits, for up to
+		Long: `Send every missing blob to the remote (remote.url, or --remote), however long it takes.
+You need not run it: each command sends waiting blobs at its end, for up to
 remote.wait_ms, and a server sends all the time.
 
 Only blobs are copied. A blob that this store lost is fetched back from the remote
@@ -29,7 +29,7 @@ when it is read. Use 'stet push' to copy whole histories to another store.`,
 			return a.withStore(cmd.Context(), false, func(db *stet.DB) error { return a.flush(cmd.Context(), db, all) })
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "ask the remote for every blob again, for a remote that was restored or emptied")
+	cmd.Flags().BoolVar(&all, "all", false, "ask the remote for every blob again, in case it was restored or emptied")
 	return cmd
 }
 

@@ -17,7 +17,7 @@ const (
 
 // fullFlag adds the flag that lists every file.
 func (a *app) fullFlag(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&a.full, "full", false, fmt.Sprintf("list every file, also if there are more than %d", foldOver))
+	cmd.Flags().BoolVar(&a.full, "full", false, fmt.Sprintf("list every file, even if there are more than %d", foldOver))
 }
 
 // folds reports whether a list of files is summed up by directory.

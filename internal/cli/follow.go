@@ -30,13 +30,13 @@ states with their blobs, its status, and the place up to which it was followed. 
 printed when they are stored.
 
 --from is the http(s) address of the server (with STET_TOKEN_FILE or STET_TOKEN); a read
-token is enough. To continue a copy, omit it. After an interruption, also kill -9, run it
-again: it continues where it was, and every event is copied once. It ends when the agent
-has ended; --once copies what there is and does not wait for more.
+token is enough. Omit --from to continue a copy. After an interruption, even by kill -9,
+run the command again: it continues where it stopped, and every event is copied once. It
+ends when the agent has ended; --once copies the existing events and does not wait for more.
 
 'stet ls --agents', 'stet tail' and the page of 'stet serve' show the copy like any other
-agent, without the server. It takes no changes but those of its server. The agent's
-conversation is not copied: use 'stet pull'. 'stet rm' removes a copy.`,
+agent, without the server. Only its server can change the copy. The agent's conversation
+is not copied: use 'stet pull'. 'stet rm' removes a copy.`,
 		Example: "  stet follow a1 --from https://stet.example\n  stet follow a1\n  stet follow a1 --once --json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

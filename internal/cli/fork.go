@@ -17,8 +17,8 @@ func (a *app) forkCommand() *cobra.Command {
 		Short:   "Start a new conversation at a checkpoint",
 		GroupID: groupBack,
 		Long: `Start a new conversation with the state that another one had at a checkpoint, and
-print its id. Both share their common content. Files stay unchanged. REF may
-also be a conversation; then its current state is used.`,
+print its id. The two share their common content. Files are not changed. REF may also
+be a conversation; then its current state is used.`,
 		Example:           "  stet fork c5\n  stet fork 01JCX4",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeRefs(1),

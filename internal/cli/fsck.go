@@ -21,22 +21,22 @@ func (a *app) fsckCommand() *cobra.Command {
 		Short:   "Check the store and list all damage",
 		GroupID: groupHouse,
 		Long: `Check the store: the structure of the database, every row, and that every blob
-that a conversation or checkpoint refers to exists and can be read. With
---read-data every stored byte is read and compared with its SHA-256, which finds
-any changed bit. Rows that belong together are compared both ways: one without the
-other is damage. Nothing is changed.
+that a conversation or checkpoint refers to exists and can be read. --read-data also
+reads every stored byte and compares it with its SHA-256, which finds any changed bit.
+Rows that belong together are compared both ways: one without the other is damage.
+Nothing is changed.
 
-Damage is listed, one line each, with the affected conversations, and gives
-exit code 6.
+Damage is listed on one line each, with the affected conversations, and the exit code
+is 6.
 
-A store whose log (stet.db-wal) is missing, or belongs to another store, is refused by
-every verb: put the right one back, or restore a backup. If neither is possible,
+If the log of a store (stet.db-wal) is missing or belongs to another store, every verb
+refuses the store: put the right log back, or restore a backup. If neither is possible,
 --forget-log continues with the database alone. Commits that only the log had are
 lost; an existing log is kept as stet.db-wal.refused.
 
---quarantine sets damaged rows aside first, so that everything that reads many rows
-works again; the next 'stet gc' may remove what only they refer to. They are kept
-unchanged, and --restore-quarantine puts them back. 'stet rm' removes a damaged
+--quarantine sets damaged rows aside first, so that verbs that read many rows work
+again; the next 'stet gc' may remove content that only these rows refer to. The rows are
+kept unchanged, and --restore-quarantine puts them back. 'stet rm' removes a damaged
 conversation.`,
 		Example: "  stet fsck\n  stet fsck --read-data --json | jq .damage",
 		Args:    cobra.NoArgs,
@@ -55,9 +55,9 @@ conversation.`,
 		},
 	}
 	cmd.Flags().BoolVar(&readData, "read-data", false, "read every byte and compare it with its SHA-256")
-	cmd.Flags().BoolVar(&a.forgetLog, "forget-log", false, "discard a log that is missing or not the store's own")
+	cmd.Flags().BoolVar(&a.forgetLog, "forget-log", false, "continue without the log, if it is missing or belongs to another store")
 	cmd.Flags().BoolVar(&quarantine, "quarantine", false, "set damaged rows aside")
-	cmd.Flags().BoolVar(&restore, "restore-quarantine", false, "put rows back that were set aside")
+	cmd.Flags().BoolVar(&restore, "restore-quarantine", false, "put back rows that were set aside")
 	exclude(cmd, "quarantine", "restore-quarantine")
 	return cmd
 }

@@ -31,24 +31,24 @@ func (a *app) gcCommand() *cobra.Command {
 		Use:     "gc",
 		Short:   "Remove unreferenced content",
 		GroupID: groupHouse,
-		Long: `Remove the blobs that no conversation, checkpoint or operation refers to, while
-others go on working. Blobs younger than --grace stay, because a writer may be about
-to refer to them. The collection may be interrupted at any time.
+		Long: `Remove the blobs that no conversation, checkpoint or operation refers to. Other
+commands can run at the same time. Blobs younger than --grace stay, because a writer
+may be about to refer to them. You may interrupt the collection at any time.
 
 With a retention policy (--max-age, --max-saves, --max-bytes, or gc.* in the
-settings) old saves of conversations are removed first. The current save of a
-conversation and pinned ones always stay, unless --drop-conversations lets a
-budget remove whole conversations, least recently changed first.
+settings), old saves of conversations are removed first. The current save of a
+conversation and pinned saves always stay, unless --drop-conversations allows a byte
+limit to remove whole conversations, least recently changed first.
 
-Checkpoints have their own policy (--checkpoint-max-age and so on, or
-gc.checkpoint_* in the settings). The oldest go first. These stay: pinned ones, the
-latest of each directory, those that the next ten undos or redos need, those that a
-running turn began with, and all that are less than an hour old.
+Checkpoints have their own policy (--checkpoint-max-age and so on, or gc.checkpoint_*
+in the settings), and the oldest go first. The policy never removes pinned checkpoints,
+the latest one of each directory, those that the next ten undos or redos need, those at
+the beginning of a running turn, and those that are less than an hour old.
 
-Recently stored content is compressed at the end. In a store in a database,
+Recently stored content is compressed at the end. If the store is in a database,
 unreferenced objects of the bucket are removed once they are a day old.
 
-If a row or a needed blob is damaged, what it keeps is unknown: then no blob is
+If a row or a needed blob is damaged, its references are unknown. Then no blob is
 removed, the damage is listed, and the exit code is 6. 'stet fsck --quarantine' sets
 damaged rows aside; --skip-damaged removes blobs anyway.
 
@@ -68,7 +68,7 @@ damaged rows aside; --skip-damaged removes blobs anyway.
 	f := cmd.Flags()
 	f.BoolVar(&flags.dryRun, "dry-run", false, "show what would be removed, remove nothing")
 	f.DurationVar(&flags.grace, "grace", time.Hour, "minimum age of a blob to remove")
-	f.BoolVar(&flags.skipDamaged, "skip-damaged", false, "remove blobs even if a row or a needed blob is damaged (what only that refers to may be removed)")
+	f.BoolVar(&flags.skipDamaged, "skip-damaged", false, "remove blobs even if a row or a needed blob is damaged (this may remove blobs that only it refers to)")
 	flags.saves.add(cmd)
 	flags.checkpoints.add(cmd)
 	return cmd

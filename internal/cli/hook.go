@@ -46,9 +46,9 @@ func (a *app) hookCommand() *cobra.Command {
 		GroupID: groupPlumbing,
 		Hidden:  true,
 		Long: `Record an event of a connected agent. Agents run this; 'stet connect' sets it up.
-The event's payload is read from the standard input. The exit code is 0, so that the
-agent goes on whatever happens; 'stet status' shows failures. Nothing is printed, but for
-one line of context for the agent at the first prompt after a rewind.`,
+The event's payload is read from the standard input. The exit code is always 0, so that
+the agent continues in any case; 'stet status' shows failures. Nothing is printed, except
+for one line of context for the agent at the first prompt after a rewind.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if earlier {
@@ -63,9 +63,9 @@ one line of context for the agent at the first prompt after a rewind.`,
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&late, "late", false, "finish an event that took too long, behind the agent")
-	cmd.Flags().BoolVar(&words, "words", false, "copy the words of a turn that the agent records after its end")
-	cmd.Flags().BoolVar(&earlier, "earlier", false, "copy the agent's sessions that hooks did not copy, behind the agent")
+	cmd.Flags().BoolVar(&late, "late", false, "finish an event that took too long, in the background")
+	cmd.Flags().BoolVar(&words, "words", false, "copy the messages of a turn that the agent records after its end")
+	cmd.Flags().BoolVar(&earlier, "earlier", false, "copy the agent's sessions that hooks did not copy, in the background")
 	return cmd
 }
 

@@ -51,11 +51,12 @@ func (a *app) fleetHouse() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "house",
 		Short: "Show the housekeeping of the servers, or pause it",
-		Long: `Show when the servers last archived and collected, on which of them, and whether that
-failed. One server at a time does each, at the intervals of the settings house.*.
+		Long: `Show when the servers last archived and collected, which server did it, and whether it
+failed. One server at a time runs each task, at the intervals of the settings house.*.
 
---pause lets none begin for some time, as during a backup; one that runs
-goes on to its end and is shown as running. --resume ends the pause.`,
+With --pause, the servers start no task for some time, for example during a backup. A
+task that is running continues to its end and is shown as running. --resume ends the
+pause.`,
 		Example: "  stet fleet house\n  stet fleet house --pause 6h\n  stet fleet house --resume",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -78,8 +79,8 @@ goes on to its end and is shown as running. --resume ends the pause.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&pause, "pause", "", "begin no task for this long, such as 6h")
-	cmd.Flags().BoolVar(&resume, "resume", false, "end a pause")
+	cmd.Flags().StringVar(&pause, "pause", "", "start no task during this time, such as 6h")
+	cmd.Flags().BoolVar(&resume, "resume", false, "end the pause")
 	exclude(cmd, "pause", "resume")
 	return cmd
 }

@@ -32,21 +32,20 @@ func (a *app) importCommand() *cobra.Command {
 		Short:   "Import conversations of another program",
 		GroupID: groupMove,
 		Long: `Import conversations, their states, messages and checkpoints into the store. The
-source is only read, even while its owner uses it. Ids are kept, so a second
-import adds only what is new. Damaged parts are skipped and listed, and the exit
-code is then 6; an import never leaves an incomplete state.
+source is only read, even while the other program uses it. Ids are kept, so a second
+import adds only what is new. Damaged parts are skipped and listed, and the exit code
+is then 6; an import never leaves an incomplete state.
 
-For a coding agent, PATH is a session. Without PATH all its sessions are imported,
-after you agreed: prompts, replies, thinking, tool calls, models and tokens as turns
-of a conversation, and the raw record beside them. A text of more than 1 MiB is
+For a coding agent, PATH is a session. Without PATH, stet asks and then imports all its
+sessions: prompts, replies, thinking, tool calls, models and tokens become turns of a
+conversation, and the raw record is stored beside them. A text of more than 1 MiB is
 shortened in its turn; the raw record has all of it. A line of a record with more than
-8 MiB besides such texts is skipped and listed, and the raw record has it too. What an
-import stored is compressed in the background.
+8 MiB besides such texts is skipped and listed; the raw record has it, too. Imported
+content is compressed in the background.
 
 For cursor, PATH is a state.vscdb, a store.db, the directory of an SDK store, or the
-directory above such ones.
-Without PATH the usual locations are searched, and what is found is imported after
-you agreed.`,
+directory above such directories. Without PATH, stet searches the usual locations and
+asks before it imports.`,
 		Example: "  stet import --from " + agents.Names()[0] + "\n  stet import --from cursor\n  stet import --from cursor ~/.config/Cursor/User/globalStorage/state.vscdb",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -72,8 +71,8 @@ you agreed.`,
 	f.BoolVar(&flags.dryRun, "dry-run", false, "read and count, write nothing")
 	f.BoolVar(&flags.rescue, "rescue", false, "read the readable part of a truncated file")
 	f.BoolVarP(&flags.sure, "yes", "y", false, "do not ask before importing what was found")
-	f.StringVar(&flags.keyFile, "blob-key-file", "", "file with the key of blobs that are encrypted in the source (cursor)")
-	f.StringArrayVar(&flags.only, "only", nil, "only this conversation, by id or prefix (may be repeated)")
+	f.StringVar(&flags.keyFile, "blob-key-file", "", "file with the key of the source's encrypted blobs (cursor)")
+	f.StringArrayVar(&flags.only, "only", nil, "import only this conversation, by id or prefix (may be repeated)")
 	return cmd
 }
 

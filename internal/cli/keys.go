@@ -23,10 +23,10 @@ func (a *app) keysCommand() *cobra.Command {
 		Use:     "keys",
 		Short:   "Encrypt a store, list, rotate and prune its keys",
 		GroupID: groupHouse,
-		Long: `An encrypted store seals everything with AES-256-GCM under data keys, which your key
-wraps: a key file or a passphrase. Without it nothing is readable, and stored names do
-not reveal which known contents the store has. If you lose the key, you lose the
-content; there is no back door.`,
+		Long: `An encrypted store seals everything with AES-256-GCM under data keys. Your own key, a
+key file or a passphrase, wraps the data keys. Without it, nothing is readable, and
+stored names do not reveal whether the store has a known content. If you lose the key,
+you lose the content; there is no back door.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -41,9 +41,9 @@ func (a *app) keysInit() *cobra.Command {
 		Short: "Encrypt a new store",
 		Long: `Encrypt a new, empty store. By default a random key file is created outside of
 the store, where later commands find it; --key-file names another place (an
-existing file there is used). --passphrase asks for one instead, or takes it from
-STET_PASSPHRASE. The keys of a store in a database go into the file that the setting
-keyring (STET_KEYRING) names; give each node a copy.`,
+existing file there is used). --passphrase asks for a passphrase instead, or takes it
+from STET_PASSPHRASE. The keys of a store in a database are written to the file that
+the setting keyring (STET_KEYRING) names; give each node a copy.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if fleet.IsAddress(a.storePlace()) {
@@ -228,10 +228,10 @@ func (a *app) keysRotate() *cobra.Command {
 		Use:   "rotate",
 		Short: "Use a new data key from now on",
 		Long: `Use a new data key for all writes from now on; older keys still read what they
-sealed. With --reencrypt everything sealed with an older key is resealed; that may
-be interrupted and continued. With --new-key-file or
---new-passphrase only your own key changes: the data keys are wrapped again,
-which takes the same time for a large store as for a small one.`,
+sealed. --reencrypt reseals everything that an older key sealed; you may interrupt it,
+and another run continues it. --new-key-file and --new-passphrase change only your own
+key: the data keys are wrapped again, which takes the same time for a large store as
+for a small one.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withRing(cmd.Context(), func(db *stet.DB, ring *keyring.Ring) error {
@@ -265,11 +265,11 @@ func (a *app) keysPrune() *cobra.Command {
 		Use:   "prune",
 		Short: "Remove unused data keys",
 		Long: `Remove retired data keys from the keyring, after 'stet keys rotate
---reencrypt' resealed everything. The whole store is checked first: while a blob,
-a row or an archived conversation needs one of them, nothing is removed (exit code 4).
-Other processes that use the store must end first (exit code 7): those that began
-before the rotation still seal with the old key. Copies of the old keyring and copies
-of the store are not affected.`,
+--reencrypt' resealed everything. stet checks the whole store first: if a blob, a row
+or an archived conversation needs one of these keys, nothing is removed (exit code 4).
+Other processes that use the store must end first (exit code 7), because those that
+began before the rotation still seal with the old key. Copies of the old keyring and
+copies of the store are not affected.`,
 		Example: "  stet keys rotate --reencrypt && stet keys prune",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.pruneKeys(cmd.Context()) },

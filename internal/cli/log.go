@@ -22,17 +22,17 @@ func (a *app) logCommand() *cobra.Command {
 
   @  the workspace now, and how it differs from the last checkpoint
   o  a checkpoint
-  P  a pinned one
-  x  one that a rewind left on its own branch; it is kept, and you can rewind
-     to it like to any other
+  P  a pinned checkpoint
+  x  a checkpoint that a rewind left on a branch of its own; it is kept, and you
+     can rewind to it as to any other
 
-Below the newest checkpoint of a turn is what the agent's record says about it: model,
-tokens, cost and time.
+Below the newest checkpoint of a turn, the log shows the model, tokens, cost and time that
+the agent recorded for the turn.
 
-Each turn has one line, with what it changed in all. Checkpoints that were made during a
-turn, and those without changes, such as most of those before a turn, are left out;
---all shows them. With a conversation, only its checkpoints are shown, also those that
-were imported for a directory that is not on this machine.`,
+Each turn has one line, with the total of its changes. Checkpoints made during a turn are
+left out, and so are those without changes, such as most of those before a turn; --all
+shows them. With CONVERSATION, only its checkpoints are shown, including those that were
+imported for a directory that is not on this machine.`,
 		Example:           "  stet log\n  stet log 01JCX4 -n 100\n  stet log --json | jq -r .id",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeConversations,
@@ -45,7 +45,7 @@ were imported for a directory that is not on this machine.`,
 			})
 		}),
 	}
-	countFlag(cmd.Flags(), &limit, "limit", "n", 30, "at most this many checkpoints (0: all)")
+	countFlag(cmd.Flags(), &limit, "limit", "n", 30, "show at most this many checkpoints (0: all)")
 	cmd.Flags().BoolVar(&all, "all", false, "include checkpoints without changes and those during a turn")
 	a.noPagerFlag(cmd)
 	return cmd

@@ -39,19 +39,17 @@ func (a *app) lsCommand() *cobra.Command {
 		Use:     "ls",
 		Short:   "List conversations, last changed first",
 		GroupID: groupLook,
-		Long: `List the conversations of the store, last changed first: id, time of the
-last change, turns, agent, model of the last turn, workspace and title; -l adds how
-many tokens the turns took and what they cost, where the agent's record says it. The
-latest 100 are listed, unless -n says otherwise; --json lists all. Ids are shortened
-to unique prefixes; any unique prefix is accepted wherever a conversation is expected. A
-narrow terminal shows fewer columns.
+		Long: `List the conversations of the store, last changed first: id, time of the last change,
+turns, agent, model of the last turn, workspace and title. -l adds the tokens and the
+cost of the turns, if the agent recorded them. The latest 100 are listed; -n changes the
+number, and --json lists all. Ids are shortened to unique prefixes; any unique prefix is
+accepted wherever a conversation is expected. A narrow terminal shows fewer columns.
 Conversations of subagents are only counted, beside the one that started them; --all
-lists them below it.
-Unreadable ones are listed after the others, with exit code 6.
---store may name a state.vscdb or store.db, which is read directly.
+lists them below it. Unreadable conversations are listed after the others, and the exit
+code is then 6. --store may name a state.vscdb or store.db, which is read directly.
 
 --agents lists cloud agents instead: id, time of the last change, status, number of
-events and name, and for a copy ('stet follow') the server where the agent runs.`,
+events and name, and, for a copy ('stet follow'), the server where the agent runs.`,
 		Example: "  stet ls\n  stet ls --here -n 10\n  stet ls -l --json | jq -r 'select(.cost_usd > 1) | .id'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -71,10 +69,10 @@ events and name, and for a copy ('stet follow') the server where the agent runs.
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&flags.here, "here", false, "only conversations of this workspace (see -C)")
-	cmd.Flags().BoolVar(&flags.agents, "agents", false, "list cloud agents, also copies")
-	cmd.Flags().StringVar(&flags.agent, "agent", "", "only conversations of this agent")
-	countFlag(cmd.Flags(), &flags.limit, "limit", "n", 0, "at most this many; 0 lists all (default 100, with --json all)")
+	cmd.Flags().BoolVar(&flags.here, "here", false, "list only conversations of this workspace (see -C)")
+	cmd.Flags().BoolVar(&flags.agents, "agents", false, "list cloud agents, including copies")
+	cmd.Flags().StringVar(&flags.agent, "agent", "", "list only conversations of this agent")
+	countFlag(cmd.Flags(), &flags.limit, "limit", "n", 0, "list at most this many; 0 lists all (default 100, with --json all)")
 	cmd.Flags().BoolVar(&flags.all, "all", false, "also show the conversations of subagents, below those that started them")
 	cmd.Flags().BoolVarP(&flags.long, "long", "l", false, "also show tokens and cost")
 	return cmd

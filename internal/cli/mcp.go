@@ -40,23 +40,24 @@ func (a *app) mcpCommand() *cobra.Command {
 		GroupID: groupServe,
 		Long: `Serve tools to a coding agent over the Model Context Protocol, on the standard input
 and output: history, search, show, diff, checkpoint, rewind_preview, rewind, undo. The
-agent starts this; 'stet connect --mcp' registers it, and docs/agents/MCP.md says how to
-add it by hand.
+agent starts this server; 'stet connect --mcp' registers it, and docs/agents/MCP.md
+explains how to add it by hand.
 
 A rewind needs the token of a preview and does exactly what the preview listed. By
 default it takes back only what the calling session changed; your files and those of
-other sessions stay. The state before is saved, and 'stet undo' reverts it, too.
+other sessions stay. The state before the rewind is saved, and 'stet undo' reverts the
+rewind, too.
 
-The workspace is that of -C, of GEMINI_CWD or CLAUDE_PROJECT_DIR, or of the current
-directory. The session is that of --session, the one whose turn the agent that started
-this is working on, or that of CLAUDE_CODE_SESSION_ID, GEMINI_SESSION_ID or
-CODEX_SESSION_ID. --agent names the agent that starts this, so that only its own variable
-counts. It ends when the input ends.`,
+The workspace is the one that -C, GEMINI_CWD or CLAUDE_PROJECT_DIR names, or that of the
+current directory. The session is the one that --session names, or the one whose turn the
+agent that started the server is working on, or the one that CLAUDE_CODE_SESSION_ID,
+GEMINI_SESSION_ID or CODEX_SESSION_ID names. --agent names the agent that starts the
+server, so that only its own variable is used. The server ends when the input ends.`,
 		Example: "  stet connect --mcp\n  claude mcp add --scope user stet -- stet mcp\n  stet mcp -C ~/src/shop --session 7c1f",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serveTools(cmd.Context(), session, agent) },
 	}
-	cmd.Flags().StringVar(&agent, "agent", "", "agent that starts this, such as claude-code")
+	cmd.Flags().StringVar(&agent, "agent", "", "agent that starts the server, such as claude-code")
 	_ = cmd.RegisterFlagCompletionFunc("agent", cobra.FixedCompletions(agents.Names(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().StringVar(&session, "session", "", "session that uses the tools (id or unique prefix)")
 	_ = cmd.RegisterFlagCompletionFunc("session", a.completeConversationFlag) // fails for unknown flags only

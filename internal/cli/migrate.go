@@ -20,16 +20,16 @@ func (a *app) migrateCommand() *cobra.Command {
 		Short:   "Copy a local store into a database and a bucket",
 		GroupID: groupMove,
 		Long: `Copy the local store --from (by default the store of --store) into the database --to
-and the bucket --blobs, as stored, and compare every row and every byte. The
+and the bucket --blobs, in its stored form, and compare every row and every byte. The
 target must be empty; it can be used only after the migration has ended.
-After an interruption run the same command again: it resumes.
+After an interruption, run the same command again: it resumes.
 
-The source is only read. Stop its writers: the comparison finds what is written
-meanwhile, and another run copies it. An encrypted store stays
-encrypted; set keyring (STET_KEYRING) to a copy of its keys.json
-wherever the target is opened. STET_TENANT names a tenant other than default.
+The source is only read. Stop its writers first. If they write during the migration, the
+comparison finds the difference, and another run copies it. An encrypted store stays
+encrypted; set keyring (STET_KEYRING) to a copy of its keys.json wherever you open the
+target. STET_TENANT names a tenant other than default.
 
-Exit code 4 means that the target holds other data, or that both differ in the end.`,
+Exit code 4 means that the target holds other data, or that the two differ at the end.`,
 		Example: "  stet migrate --from ~/.local/share/stet --to postgres://stet@db/stet --blobs s3://my-bucket/stet",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -18,11 +18,11 @@ func (a *app) moveCommand() *cobra.Command {
 		Short:   "Move the checkpoints of a renamed directory",
 		GroupID: groupBack,
 		Long: `Move the checkpoints and the log of the directory OLD to its new path NEW.
-Checkpoints belong to a path; after 'mv OLD NEW' they are still those of OLD. No
-file is touched.
+Checkpoints belong to a path: after 'mv OLD NEW' they still belong to OLD. No file is
+touched.
 
-It fails if OLD still has content, or if NEW has its own checkpoints.
-With --force the two histories are exchanged, and nothing is lost.`,
+The command fails if OLD still has content, or if NEW has its own checkpoints. With
+--force, it exchanges the two histories, and nothing is lost.`,
 		Example: "  mv shop store && stet move shop store",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -21,12 +21,12 @@ func (a *app) pinCommand() *cobra.Command {
 		Use:     "pin [NAME REF]",
 		Short:   "Name a checkpoint, or list the names",
 		GroupID: groupBack,
-		Long: `Name a checkpoint. It is found as pin:NAME, and retention policies keep it.
-A name belongs to the project of its checkpoint: each may have its own pin:works. A name
-that another checkpoint of the project has is moved. For "@" a checkpoint of the present
-is made first. 'stet help diff' lists the forms of REF.
+		Long: `Name a checkpoint. You can then refer to it as pin:NAME, and retention policies keep it.
+A name belongs to the project of its checkpoint: each project may have its own pin:works.
+If another checkpoint of the project has the name, the name moves. For "@", stet first
+makes a checkpoint of the current state. 'stet help diff' lists the forms of REF.
 
-Without arguments the names of all projects are listed, this one's first: name,
+Without arguments, the names of all projects are listed, this project's first: name,
 checkpoint, when it was taken, and project.`,
 		Example:           "  stet pin before-retry c2\n  stet pin works @\n  stet rewind pin:works",
 		Args:              cobra.MatchAll(cobra.MaximumNArgs(2), notOne),
@@ -180,8 +180,8 @@ func (a *app) unpinCommand() *cobra.Command {
 		Use:     "unpin NAME",
 		Short:   "Remove a name; the checkpoint stays",
 		GroupID: groupBack,
-		Long: `Remove a name of this project. The checkpoint stays. The names of other projects
-stay, too; --project removes the name of another one, which need not exist any more.`,
+		Long: `Remove a name from this project. The checkpoint stays, and so do the names of other
+projects. --project removes the name from another project, which need not exist any more.`,
 		Example:           "  stet unpin before-retry\n  stet unpin works --project ~/src/shop",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completePins,

@@ -24,19 +24,19 @@ func (a *app) proveCommand() *cobra.Command {
 		Short:   "Write a signed proof of a conversation or checkpoint, for others to check",
 		GroupID: groupMove,
 		Long: `Write a proof to standard output: what the store holds of a conversation now, with its
-saves, checkpoints and trees of files, signed with the key of the store. With a
-reference to a checkpoint the proof is about that one. 'stet verify' checks a proof
-without the store; docs/format/proof.md has the format, for other programs.
+saves, checkpoints and trees of files, signed with the key of the store. If you name a
+checkpoint, the proof is about this checkpoint. 'stet verify' checks a proof without the
+store; docs/format/proof.md describes the format, for other programs.
 
 A proof has the names, modes and hashes of files, the titles and times of rows, and
 hashes for everything else. --with-content adds the contents of all these files and of
-the conversation. What was purged before shows as the hash that it had.
+the conversation. Purged content appears as the hash that it had.
 
-The key is made when it is first needed. An encrypted store derives it from its keyring;
-another one keeps it in proof.key in its directory, which only you can read. --key uses an
-Ed25519 key of OpenSSH without a passphrase instead, and is needed for a server or a
-database without a keyring. Give the output of --public-key to those who check proofs.
-The time in a proof is that of this machine's clock.`,
+stet creates the key when it is first needed. An encrypted store derives it from its
+keyring; any other store keeps it in proof.key in its directory, which only you can read.
+--key uses an Ed25519 key of OpenSSH without a passphrase instead, and is needed for a
+server or a database without a keyring. Give the output of --public-key to those who check
+your proofs. The time in a proof is that of this machine's clock.`,
 		Example: "  stet prove 01JCX4 > talk.proof\n  stet prove --with-content c7 > c7.proof\n  stet prove --key ~/.ssh/id_ed25519 01JCX4 > talk.proof\n  stet prove --public-key",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if flags.printed {

@@ -30,29 +30,29 @@ func (a *app) purgeCommand() *cobra.Command {
 		Use:     "purge [PATH…]",
 		Short:   "Remove a captured secret everywhere",
 		GroupID: groupHouse,
-		Long: `Remove content from the whole store, for the day on which a secret was captured.
-History is rewritten, and this cannot be undone.
+		Long: `Remove content from the whole store, such as a secret that was captured by mistake.
+This rewrites the history and cannot be undone.
 
-PATH… names files and directories of this workspace. What any checkpoint has there is
-removed from all checkpoints of all workspaces that have the same content. A later
-rewind leaves these files alone and names them. In conversations that hold the whole
-content, asterisks take its place.
+PATH… names files and directories of this workspace. The content that any checkpoint has
+there is removed from all checkpoints of all workspaces. A later rewind leaves these
+files alone and names them. Conversations that hold the whole content get asterisks in
+its place.
 
---secret FILE removes everything that contains the bytes in FILE, without line ends at
-its end: "-" is the standard input. Files that contain them are removed from
-checkpoints, and asterisks take their place in conversations, titles and logs. They
-are also found inside JSON strings and in base64. With --lines, each line of FILE is a
-secret. Shorter ones than 8 bytes are refused, because they would be found by chance.
+--secret FILE removes everything that contains the bytes in FILE, without the line ends
+at its end; "-" is the standard input. Files that contain the bytes are removed from
+checkpoints; in conversations, titles and logs, asterisks replace the bytes. They are
+also found inside JSON strings and in base64. With --lines, each line of FILE is a
+secret. Secrets of less than 8 bytes are refused, because they would be found by chance.
 
-Archived conversations, compressed and encrypted data, the search index and the copies
-in a bucket (remote.url) are included. At the end, all content and the raw bytes of all
-files of the store are searched again: "0 occurrences left" is the proof, and what is
-left is named, with exit code 4. Not changed: your files, the agents' own sessions,
-backups, other stores that the content was pushed to, and a server that gets copies:
-the proof names the server until 'stet purge' was run there, too.
+A purge includes archived conversations, compressed and encrypted data, the search index
+and the copies in a bucket (remote.url). At the end, it searches all content and the raw
+bytes of all files of the store again: "0 occurrences left" is the proof. Otherwise it
+names the places that are left, and the exit code is 4. It does not change your files,
+the agents' own sessions, backups, other stores that the content was pushed to, or a
+server that gets copies: the proof names the server until 'stet purge' was run there, too.
 
-A killed purge leaves a store that works; run it again to finish it. Change the secret
-all the same: whoever read it has it.`,
+A killed purge leaves a store that works; run it again to finish. Change the secret in
+any case: anyone who read it still has it.`,
 		Example: "  stet purge --dry-run .env\n  stet purge config/prod.key\n  stet purge --secret token.txt\n  pass show deploy | stet purge --secret - -y",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if (len(args) == 0) == (flags.secret == "") {

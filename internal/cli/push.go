@@ -28,31 +28,31 @@ type moveFlags struct {
 
 func (f *moveFlags) add(cmd *cobra.Command, target string) {
 	flags := cmd.Flags()
-	flags.BoolVar(&f.force, "force", false, "take the other head if both sides were continued; the saves of "+target+" stay as a branch")
+	flags.BoolVar(&f.force, "force", false, "take the other head if both sides were continued, and keep the saves of "+target+" as a branch")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would be copied, copy nothing")
 	flags.BoolVar(&f.plain, "decrypt", false, "allow copying an encrypted store into an unencrypted one")
-	flags.BoolVar(&f.all, "all", false, "copy everything, for a backup: also agents, pins, the log of operations and other checkpoints")
+	flags.BoolVar(&f.all, "all", false, "copy everything, for a backup, including agents, pins, the log of operations and other checkpoints")
 	flags.StringVar(&f.remoteKey, "remote-key-file", "", "key file of REMOTE, if that is an encrypted directory")
 }
 
-const moveHelp = `REMOTE is a directory with a store, or the http(s) address of a server (with
-STET_TOKEN_FILE or STET_TOKEN; to push, a token with the write scope, and with
---all one with the admin scope). Only blobs that are missing there are sent. Each
-save and each checkpoint becomes visible once all of it is durable; after an
-interruption, run it again: it resumes.
+const moveHelp = `REMOTE is a directory with a store, or the http(s) address of a server. A server needs
+a token (STET_TOKEN_FILE or STET_TOKEN): with the write scope to push, and with the
+admin scope for --all. Only blobs that the other side lacks are sent. Each save and each
+checkpoint becomes visible once all of it is durable. After an interruption, run the
+command again: it resumes.
 
 A conversation that was continued on both sides has diverged. It is left alone, and the
-exit code is 4. With --force the head moves, and the saves of the other line
-stay in the history as a branch ('stet log' shows it, 'stet fork' continues it).
+exit code is 4. With --force, the head moves, and the saves of the other line stay in the
+history as a branch ('stet log' shows it, 'stet fork' continues it).
 
-Two directories with the same keys exchange sealed blobs unchanged. Otherwise the
-two sides seal with their own keys. Data of an encrypted store is not
-written to one that is not encrypted, unless --decrypt is given.
+Two directories with the same keys exchange sealed blobs unchanged. Otherwise, each side
+seals with its own keys. Data of an encrypted store is written to an unencrypted one
+only with --decrypt.
 
-A conversation comes with its checkpoints, also the JSON checkpoints and sources of an
-import. With --all, without names, everything else is copied too: agents with their
-logs, pins, the log of operations, and checkpoints without a conversation. What the
-other side has otherwise stays there and is named.`
+A conversation is copied with its checkpoints, including the JSON checkpoints and sources
+of an import. --all, without names, also copies everything else: agents with their logs,
+pins, the log of operations, and checkpoints without a conversation. Data that differs on
+the other side is not replaced, and the command names it.`
 
 func (a *app) pushCommand() *cobra.Command {
 	var flags moveFlags
@@ -60,7 +60,7 @@ func (a *app) pushCommand() *cobra.Command {
 		Use:     "push REMOTE [CONVERSATION…]",
 		Short:   "Send conversations and checkpoints to another store",
 		GroupID: groupMove,
-		Long:    "Send conversations, all of them if none is named, and their checkpoints to another\nstore.\n\n" + moveHelp,
+		Long:    "Send conversations and their checkpoints to another store. Without CONVERSATION, all\nconversations are sent.\n\n" + moveHelp,
 		Example: "  stet push /mnt/backup/stet\n  stet push https://stet.example 01JCX4",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -77,7 +77,7 @@ func (a *app) pullCommand() *cobra.Command {
 		Use:     "pull REMOTE [CONVERSATION…]",
 		Short:   "Fetch conversations and checkpoints from another store",
 		GroupID: groupMove,
-		Long:    "Fetch conversations, all of them if none is named, and their checkpoints from\nanother store.\n\n" + moveHelp,
+		Long:    "Fetch conversations and their checkpoints from another store. Without CONVERSATION,\nall conversations are fetched.\n\n" + moveHelp,
 		Example: "  stet pull /mnt/backup/stet\n  stet pull http://127.0.0.1:7717 01JCX4 --dry-run",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -25,38 +25,37 @@ func (a *app) rewindCommand() *cobra.Command {
 		Use:     "rewind [REF] [-- PATH…]",
 		Short:   "Go back to any point: files, conversation, or both",
 		GroupID: groupBack,
-		Long: `Go back to a checkpoint. The plan is shown first: what is restored, created and
-deleted, what is left alone, and where you and the agent changed the same file.
-Then, if you agree, the current state is saved and the plan carried out, all or nothing;
-'stet undo' reverts it. Only what the conversation wrote is rewound, .git is
-never touched, and nothing is deleted that the agent did not create. Rewound work
-stays reachable in the log.
+		Long: `Go back to a checkpoint. stet shows the plan first: which files it restores, creates,
+deletes and leaves alone, and which files both you and the agent changed. If you agree,
+it saves the current state and carries out the plan, all or nothing; 'stet undo' reverts
+it. A rewind takes back only what the conversation wrote. It never touches .git, and it
+deletes no file that the agent did not create. Rewound work stays reachable in the log.
 
-Without REF, on a terminal, you pick from a list. 'stet help diff' lists the forms
-of REF. PATHs limit the rewind to them; --turn removes one turn from the middle and
-keeps what came after it.
+Without REF, you pick from a list on a terminal. 'stet help diff' lists the forms of
+REF. With PATHs, only these paths are rewound. --turn removes one turn from the middle
+and keeps what came after it.
 
-A file that you changed after the agent's last write is a conflict. It is kept
-(--keep-mine), taken from the checkpoint (--theirs), or the agent's changes
-are removed from it line by line (--merge; --markers also where lines collide). On
-a terminal you are asked; with -y a conflict that needs a choice ends the rewind
-with exit code 4 and nothing changed. Exit code 5 means that it failed half-way and
+A file that you changed after the agent's last write is a conflict. --keep-mine keeps
+it, --theirs takes the checkpoint's version, and --merge removes the agent's changes
+from it line by line; --markers also writes conflict markers where lines collide. On a
+terminal you are asked; with -y a conflict that needs a choice ends the rewind with exit
+code 4, and nothing is changed. Exit code 5 means that the rewind failed half-way and
 everything was rolled back.
 
---exact rewinds all changes, including yours: the files become exactly those of
-the checkpoint. Only what no checkpoint could capture stays, such as ignored files that
-were never captured. Without it, a rewind that leaves something unchanged although it
-differs from the checkpoint says "partial" and names it.
+--exact rewinds all changes, including yours, so that the files are exactly those of
+the checkpoint. It keeps only what no checkpoint could capture, such as ignored files
+that were never captured. Without --exact, a rewind that leaves a difference from the
+checkpoint says "partial" and names it.
 
-If an agent or a 'stet run' is at work in the workspace, you are asked first; without a
-terminal nothing is changed and the exit code is 7, unless --even-if-running is given.
+If an agent or a 'stet run' is at work in the workspace, you are asked first. Without a
+terminal, nothing is changed and the exit code is 7, unless --even-if-running is given.
 
-An imported checkpoint, such as i3, knows only some files, and a rewind to it changes
-only these. Its files are in the directory of its conversation, or in that of -C.
+An imported checkpoint, such as i3, has only some of the files, and a rewind to it changes
+only these, in the directory of its conversation or in the one that -C names.
 
---dry-run prints the plan and changes nothing; --diff adds how files change, also by a
-merge. Pass its token to --plan to carry out exactly this plan. A plan for more than 100
-files is summed up by directory; --full lists all.`,
+--dry-run prints the plan and changes nothing; --diff also shows how files change,
+including by a merge. Pass the plan's token to --plan to carry out exactly this plan. A
+plan for more than 100 files is summed up by directory; --full lists all.`,
 		Example: `  stet rewind c5
   stet rewind before:turn:6 --files -- src/
   stet rewind c5 --dry-run --json | jq -r .plan_token`,
@@ -73,12 +72,12 @@ files is summed up by directory; --full lists all.`,
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&flags.files, "files", false, "only the files")
+	f.BoolVar(&flags.files, "files", false, "rewind only the files")
 	// Here --conversation selects what to rewind; -c still selects whose work.
-	f.BoolVar(&flags.conversation, "conversation", false, "only the conversation")
+	f.BoolVar(&flags.conversation, "conversation", false, "rewind only the conversation")
 	f.StringVarP(&a.conversation, "of", "c", "", "conversation whose work is rewound (id or unique prefix)")
 	_ = cmd.RegisterFlagCompletionFunc("of", a.completeConversationFlag) // fails for unknown flags only
-	f.BoolVar(&flags.exact, "exact", false, "make the files exactly those of the checkpoint, and keep nothing")
+	f.BoolVar(&flags.exact, "exact", false, "make the files exactly those of the checkpoint; your changes are rewound, too")
 	f.BoolVar(&flags.dryRun, "dry-run", false, "show the plan, change nothing")
 	f.BoolVar(&flags.diff, "diff", false, "with --dry-run, also show how files change")
 	f.StringVar(&flags.plan, "plan", "", "carry out exactly the plan with this token, without asking")

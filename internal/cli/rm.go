@@ -25,11 +25,10 @@ func (a *app) rmCommand() *cobra.Command {
 		GroupID: groupHouse,
 		Long: `Remove conversations with their histories and pins, and cloud agents with their logs.
 This cannot be undone. Their content stays on disk until 'stet gc'; checkpoints of
-their files stay as well. Where a conversation and an agent have the same name, the
+their files stay as well. If a conversation and an agent have the same name, the
 conversation is removed.
 
-A conversation that is damaged or incomplete is removed, too;
-name it by its full id.`,
+To remove a damaged or incomplete conversation, name it by its full id.`,
 		Example: "  stet rm 01JCX4\n  stet rm -y talk-1 talk-2",
 		Args:    cobra.MinimumNArgs(1),
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {

@@ -32,23 +32,23 @@ func (a *app) runCommand() *cobra.Command {
 		Short:   "Run any command with checkpoints before, during and after it",
 		GroupID: groupStart,
 		Long: `Run a command in the workspace, with a checkpoint before it, one after each burst
-of changes while it runs, and one when it ends. Changes made meanwhile count as the
+of changes while it runs, and one when it ends. Changes made while it runs count as the
 command's work: 'stet rewind' reverts them and keeps your own changes. This works for
 any agent, script or generator.
 
-The command uses your terminal and gets your signals; its exit code is returned.
-Each run is a turn of a conversation: the one of -c, or one that holds all runs of the
-day in this workspace. A run that changes nothing and ends well leaves no turn. A command
-that cannot be run returns exit code 127 or 126, as in a shell; if no checkpoint can be
-made, the command is not started.
+The command uses your terminal and receives your signals, and its exit code is returned.
+Each run is a turn of a conversation: the one that -c names, or one that holds all runs
+of the day in this workspace. A run that succeeds and changes nothing leaves no turn. If
+the command cannot be run, the exit code is 127 or 126, as in a shell. If no checkpoint
+can be made, the command is not started.
 
---output keeps what the command prints with its turn, at most the last MiB, for 'stet
+--output stores the command's output with its turn, at most the last MiB, for 'stet
 show' and 'stet search'. The command then writes to a pipe instead of your terminal.
 
-While several commands or agents work in one directory, the author of a change is
-unknown: a rewind keeps what changed meanwhile, unless you name the file. If the run
-is killed, its turn ends with its command, and changes after its last checkpoint count
-as yours; 'stet status' shows a command that still runs.`,
+If several commands or agents work in a directory at the same time, the author of a
+change is unknown: a rewind keeps such changes, unless you name the file. If 'stet run'
+is killed, its turn ends when its command ends, and changes after its last checkpoint
+count as yours; 'stet status' shows a command that is still running.`,
 		Example: "  stet run -- claude\n  stet run -- make generate\n  stet -c 01JCX4 run -- codex exec 'add a test'",
 		Args:    needsCommand,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -57,8 +57,8 @@ as yours; 'stet status' shows a command that still runs.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&opts.agent, "agent", "", "name of the agent in lists; its runs of a day are a conversation of their own")
-	cmd.Flags().BoolVar(&opts.output, "output", false, "keep what the command prints")
+	cmd.Flags().StringVar(&opts.agent, "agent", "", "name of the agent in lists; its runs of a day have their own conversation")
+	cmd.Flags().BoolVar(&opts.output, "output", false, "store the output of the command with its turn")
 	cmd.Flags().SetInterspersed(false)
 	return cmd
 }

@@ -12,7 +12,7 @@ import (
 
 // evenIfRunningFlag adds the flag for going back although an agent is at work.
 func evenIfRunningFlag(cmd *cobra.Command, even *bool) {
-	cmd.Flags().BoolVar(even, "even-if-running", false, "do not ask although an agent or command is at work here")
+	cmd.Flags().BoolVar(even, "even-if-running", false, "do not ask, even if an agent or command is at work here")
 }
 
 // notUnder asks before files change under an agent or command that is at work in the

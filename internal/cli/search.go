@@ -30,17 +30,16 @@ func (a *app) searchCommand() *cobra.Command {
 		Short:   "Find words in conversations",
 		GroupID: groupLook,
 		Long: `Find words in your messages, in answers and thoughts of agents, in the input and
-output of tools, in paths and titles, best first. All words must occur; the last
-one may be the beginning of a word. Quotes make a phrase; path:, tool: and role:
+output of tools, and in paths and titles. The best hits come first. All words must occur;
+the last one may be the beginning of a word. Quotes make a phrase; path:, tool: and role:
 narrow the search. -c searches one conversation.
 
-Rewound messages are found, too, and marked with their save; --current
-skips them.
+Rewound messages are also found, and marked with their save; --current skips them.
 
-The index is updated first, which reads only what changed; the first time that is
-everything, newest first. What is interrupted is continued by the next search. Commands
-that store much, and a server, update the index in the background. The index of an
-encrypted store is in memory only, so no plain text reaches the disk.`,
+stet updates the index first. It reads only what changed; the first time, it reads
+everything, newest first. If the update is interrupted, the next search continues it. A
+server, and commands that store a lot of content, update the index in the background. The
+index of an encrypted store is in memory only, so no plain text reaches the disk.`,
 		Example: "  stet search retry timeout\n  stet search '\"exit code\" tool:shell path:checkout'\n  stet -c 01JCX4 search queue --json",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -50,9 +49,9 @@ encrypted store is in memory only, so no plain text reaches the disk.`,
 		},
 	}
 	f := cmd.Flags()
-	f.IntVarP(&flags.limit, "limit", "n", 20, "at most this many hits")
-	f.StringVar(&flags.role, "role", "", "only messages of this role: user, assistant or system")
-	f.StringVar(&flags.since, "since", "", "only messages at most this old, such as 7d or 12h")
+	f.IntVarP(&flags.limit, "limit", "n", 20, "show at most this many hits")
+	f.StringVar(&flags.role, "role", "", "find only messages of this role: user, assistant or system")
+	f.StringVar(&flags.since, "since", "", "find only messages at most this old, such as 7d or 12h")
 	f.BoolVar(&flags.current, "current", false, "skip rewound messages")
 	f.BoolVar(&flags.rebuild, "rebuild", false, "rebuild the index first")
 	return cmd

@@ -36,7 +36,7 @@ var serveFlags = []struct{ name, key, about string }{
 	{"agent-url", "serve.agent_url", "address of an OpenAI-compatible endpoint"},
 	{"agent-model", "serve.agent_model", "model to request from the endpoint"},
 	{"agent-key-file", "serve.agent_key_file", "file with the endpoint's key"},
-	{"quota-bytes", "serve.quota_bytes", "what a tenant may store, such as 10GiB"},
+	{"quota-bytes", "serve.quota_bytes", "bytes that a tenant may store, such as 10GiB"},
 	{"quota-requests", "serve.quota_requests", "calls that a tenant may start per second"},
 	{"quota-streams", "serve.quota_streams", "streams that a tenant may have open"},
 	{"log", "serve.log", "log every request on standard error, as json or text"},
@@ -48,26 +48,26 @@ func (a *app) serveCommand() *cobra.Command {
 		Use:     "serve",
 		Short:   "Serve the store and its page, on this machine or to tenants",
 		GroupID: groupServe,
-		Long: `Serve the store: Connect, gRPC, gRPC-Web and JSON, and a page for the browser, on
+		Long: `Serve the store over Connect, gRPC, gRPC-Web and JSON, and a page for the browser, on
 one port.
 
-In local mode, the default, it listens on the loopback interface, and every
-call needs the token in the token file, which is created at the first start and
-readable only by its owner. The printed address carries it after a '#', which
-browsers do not send: open it once, and the page remembers it. Requests
-for foreign hosts, and those from pages of other sites, are refused.
+In local mode, the default, the server listens on the loopback interface, and every call
+needs the token in the token file. The first start creates this file, and only its owner
+can read it. The printed address has the token after a '#', a part that browsers do not
+send: open the address once, and the page remembers the token. Requests for foreign
+hosts, and requests from pages of other sites, are refused.
 
-In server mode callers need their own tokens, see 'stet tokens'. Each tenant has
-its own store below the store's directory. Other machines are served only with
-a certificate, or with --insecure behind a proxy that has one.
+In server mode, callers need their own tokens (see 'stet tokens'). Each tenant has its
+own store below the store's directory. Other machines are served only with a
+certificate, or with --insecure behind a proxy that has one.
 
-With --store postgres://… and --blobs s3://… the data is in a database and a bucket.
-Any number of servers may then share them; /readyz reports whether both can be used.
+With --store postgres://… and --blobs s3://…, the data is in a database and a bucket.
+Any number of servers may share them; /readyz reports whether both can be used.
 
-/healthz and /readyz answer without a token, /metrics (Prometheus) with the one in
-the token file. Traces are sent to OTEL_EXPORTER_OTLP_ENDPOINT, if it is set.
-The server stops on SIGINT or SIGTERM, after the running calls have
-ended. Every flag is also a setting: 'stet serve --explain' shows the values and their sources.`,
+/healthz and /readyz answer without a token; /metrics (Prometheus) needs the one in the
+token file. Traces are sent to OTEL_EXPORTER_OTLP_ENDPOINT if it is set. On SIGINT or
+SIGTERM, the server stops after the running calls have ended. Every flag is also a
+setting: 'stet serve --explain' shows the values and their sources.`,
 		Example: "  stet serve\n  stet serve --listen 127.0.0.1:8080\n  stet --store http://127.0.0.1:7717 ls\n" +
 			"  stet serve --mode server --listen 0.0.0.0:7717 --tls-cert cert.pem --tls-key key.pem",
 		Args: cobra.NoArgs,

@@ -23,16 +23,16 @@ func (a *app) showCommand() *cobra.Command {
 		Use:     "show REF",
 		Short:   "Show a checkpoint and what changed in it, or a conversation",
 		GroupID: groupLook,
-		Long: `Show everything about a checkpoint: where in which conversation it
-was taken, by whom, what it could not capture, which files had changed, and how. More
-than 100 files are summed up by directory; --full lists all and shows how they changed.
+		Long: `Show everything about a checkpoint: its author, its place in a conversation, which
+files had changed and how, and what it could not capture. More than 100 files are summed
+up by directory; --full lists all and shows how they changed.
 'stet help diff' lists the forms of REF; "@" shows the workspace now.
 
---lines shows what is left today of the lines that the turn of the checkpoint wrote, for
-each file, and who changed the others.
+--lines shows for each file how many of the lines that the checkpoint's turn wrote are
+still there, and who changed the others.
 
-A conversation is shown turn by turn: what was said, which tools were called, and what
-the agent's record says about the turn: model, tokens, cost and time. 'stet export' has
+A conversation is shown turn by turn: what was said, which tools were called, and the
+model, tokens, cost and time that the agent recorded for the turn. 'stet export' writes
 everything. --store may name a state.vscdb or store.db.`,
 		Example:           "  stet show c7\n  stet show turn:5\n  stet show turn:5 --lines\n  stet show pin:before-retry --json",
 		Args:              cobra.ExactArgs(1),

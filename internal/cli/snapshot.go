@@ -17,12 +17,12 @@ func (a *app) snapshotCommand() *cobra.Command {
 	var upload bool
 	cmd := &cobra.Command{
 		Use:     "snapshot AGENT",
-		Short:   "Set the machine image of an agent, or print an address of it",
+		Short:   "Set the machine image of an agent, or print an address for it",
 		GroupID: groupLook,
-		Long: `Print an address from which the image of an agent's machine can be downloaded, or
-with --upload one to which it can be put. It is valid for fifteen minutes, and
-anyone who has it has access. --set names the image first. Addresses need a store
-with a bucket.`,
+		Long: `Print an address from which the image of an agent's machine can be downloaded, or,
+with --upload, one to which it can be uploaded. The address is valid for fifteen minutes,
+and gives access to anyone who has it. --set names the image first. Addresses need a
+store with a bucket.`,
 		Example: "  stet snapshot a1 --set image-7 --upload\n  stet snapshot a1",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -32,7 +32,7 @@ with a bucket.`,
 		},
 	}
 	cmd.Flags().StringVar(&set, "set", "", "name of the image")
-	cmd.Flags().BoolVar(&upload, "upload", false, "print an address to put the image to")
+	cmd.Flags().BoolVar(&upload, "upload", false, "print an address for uploading the image")
 	return cmd
 }
 

@@ -41,7 +41,7 @@ func (a *app) stateShow() *cobra.Command {
 	return &cobra.Command{
 		Use:               "show REF",
 		Short:             "Print the fields of a state",
-		Long:              "Print the fields of a state. With --json the whole structure in protobuf's JSON\nform is printed, and the ids of the blobs that it refers to as hex.",
+		Long:              "Print the fields of a state. --json prints the whole structure in protobuf's JSON\nform, and the ids of the blobs that it refers to as hex.",
 		Example:           "  stet state show 01JCX4\n  stet state show pin:before-retry --json | jq .refs",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeConversations,

@@ -23,10 +23,10 @@ func (a *app) initCommand() *cobra.Command {
 		Short:   "Create the store if it does not exist",
 		GroupID: groupStart,
 		Long: `Create the store if it does not exist, and check whether this directory can be a
-workspace. Nothing in the directory is changed, and the store is outside of it: one
-store serves all your workspaces. Running it again is harmless.
+workspace. Nothing in the directory is changed. The store is outside of it: one store
+serves all your workspaces. Running the command again is harmless.
 
-For an encrypted store run 'stet keys init' instead.`,
+For an encrypted store, run 'stet keys init' instead.`,
 		Example: "  stet init\n  stet run -- make test",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -59,11 +59,11 @@ func (a *app) statusCommand() *cobra.Command {
 		Use:     "status",
 		Short:   "Show the store, the workspace, and what changed since the last checkpoint",
 		GroupID: groupStart,
-		Long: `Show which store and workspace are in use, whether capture is on, the last
-checkpoint, active turns, what changed since, what cannot be captured, and
-the last operation. Active turns are commands of 'stet run', including those that continue
-after it was killed, and agents that reported the begin of a turn. Agents that are open
-between turns are named, too, and so are connected agents that do not run the hooks.`,
+		Long: `Show which store and workspace are in use, whether capture is on, the last checkpoint
+and the changes since, active turns, paths that cannot be captured, and the last
+operation. Active turns are commands of 'stet run', including those that continue after
+it was killed, and turns that an agent has begun. Agents that are open between turns are
+also shown, and so are connected agents that do not run the hooks.`,
 		Example: "  stet status\n  stet status --json | jq '.changes[].path'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -34,10 +34,10 @@ func (a *app) tailCommand() *cobra.Command {
 		Long: `Follow what an agent does, or the saves of a conversation, as it happens. Lost
 connections to a server are reopened; every event comes once and in order.
 
-An agent is followed until it has ended, a conversation until you stop. --after
-continues after an offset that an earlier run printed with --json; for a conversation it is
-the number of a save. --once prints the existing events, or the state of an agent that was
-imported without any, and does not wait for more.`,
+stet follows an agent until it has ended, and a conversation until you stop. --after
+continues after an offset that an earlier run printed with --json; for a conversation, the
+offset is the number of a save. --once prints the existing events, or the state of an agent
+that was imported without events, and does not wait for more.`,
 		Example: "  stet tail a1\n  stet tail 01JCX4 --json\n  stet --store http://127.0.0.1:7717 tail a1",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -21,12 +21,12 @@ func (a *app) tokensCommand() *cobra.Command {
 		Use:     "tokens",
 		Short:   "Create, list and revoke the tokens of a server's tenants",
 		GroupID: groupServe,
-		Long: `Callers of a server ('stet serve --mode server') need a token. It names a tenant,
-whose store is the only visible one, and a scope: read reads, write changes,
-admin runs maintenance. A token is shown once, when it is created; only its hash is kept.
-Changes take effect at once, even for a running server. With a store in a database the
-tokens are in the database, for all servers; each of them sees a change within two
-seconds.`,
+		Long: `Callers of a server ('stet serve --mode server') need a token. A token names a tenant
+and a scope. It gives access to this tenant's store only; the scope read allows reads,
+write also allows changes, and admin also allows maintenance. A token is shown once, when
+it is created; only its hash is kept. Changes take effect at once, even for a running
+server. If the store is in a database, the tokens are in it, too, for all servers; each of
+them sees a change within two seconds.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -94,8 +94,8 @@ func (a *app) tokensCreate() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&scope, "scope", "write", "what it allows: read, write or admin")
-	flags.StringVar(&name, "name", "", "description of its use")
+	flags.StringVar(&scope, "scope", "write", "what the token allows: read, write or admin")
+	flags.StringVar(&name, "name", "", "what the token is for")
 	flags.StringVar(&expires, "expires", "", "lifetime, such as 90d or 36h (default: no limit)")
 	return cmd
 }

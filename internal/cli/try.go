@@ -39,30 +39,31 @@ func (a *app) tryCommand() *cobra.Command {
 	var flags tryFlags
 	cmd := &cobra.Command{
 		Use:     "try N [--from REF] [--score CMD] -- AGENT [ARG…]",
-		Short:   "Run an agent several times, each in a copy of its own",
+		Short:   "Run an agent several times, each time in its own copy of the workspace",
 		GroupID: groupStart,
 		Long: `Run a command N times side by side, each in its own copy of the workspace, and compare
 the results. Nothing in the workspace changes. Each attempt is kept as a branch of the
 history, with checkpoints, output and result; 'stet adopt BRANCH' brings the files of the
-best one into the workspace. 'stet try 1' is a run that changes nothing until it is adopted.
+best one into the workspace. 'stet try 1' is a run that changes nothing until you adopt it.
 
-Copies have the files of a checkpoint: of --from, or of one that is made now. They have no
-.git and no ignored files; --link links paths of the workspace in, such as node_modules,
-which are then shared. --score runs a shell command in each copy after the agent. The score
-is the number on the last line that it prints, or, if it prints none, 1 for exit code 0 and
-0 otherwise. --timeout ends an agent with all that it started; --max-memory, --max-file and
---max-processes bound on Linux what it and its processes may take.
+A copy has the files of a checkpoint: the one that --from names, or one that is made now. It
+has no .git and no ignored files; --link adds links to paths of the workspace, such as
+node_modules, which all copies then share. --score runs a shell command in each copy after
+the agent. The score is the number on the last line of its output; if there is none, it is
+1 for exit code 0, and 0 otherwise. --timeout ends an agent and everything that it started;
+--max-memory, --max-file and --max-processes limit their resources (Linux only).
 
-Only the directory is a copy. An attempt has your rights, your $HOME with its credentials and
-settings, your network and ports, and the same files elsewhere: agents that listen on one
-port, or change files outside their copy, get in each other's way. Changes of the workspace
-itself while a try runs are named at the end. The command reads no input; it finds its number
-in $STET_TRY. Words and tokens are known of agents that are connected ('stet connect').
+Only the directory is a copy. An attempt has your rights, your $HOME with its credentials
+and settings, your network and ports, and the same files elsewhere. Agents that listen on
+the same port, or change files outside their copy, get in each other's way. If the
+workspace itself changed during a try, stet names the changes at the end. The command gets
+no input; $STET_TRY holds its number. Messages and tokens are recorded only for connected
+agents ('stet connect').
 
 Branches are conversations: 'stet log BRANCH', 'stet show BRANCH' and 'stet rm BRANCH' work,
-and retention removes their checkpoints as it removes others ('stet config explain gc').
-'stet try --list' shows what is kept. With one attempt the exit code is that of the command;
-with several it is 0 if one of them succeeded, and 1 otherwise.`,
+and retention removes their checkpoints like any others ('stet config explain gc').
+'stet try --list' lists the attempts that are kept. With one attempt, the exit code is that
+of the command; with several, it is 0 if at least one of them succeeded, and 1 otherwise.`,
 		Example: `  stet try 3 --score 'go test ./... >/dev/null' -- claude -p 'fix the flaky test'
   stet try 1 --timeout 10m -- codex exec 'upgrade the router'
   stet try --list`,
@@ -92,11 +93,11 @@ with several it is 0 if one of them succeeded, and 1 otherwise.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&flags.from, "from", "@", "checkpoint that the copies begin with")
+	cmd.Flags().StringVar(&flags.from, "from", "@", "checkpoint that the copies start from")
 	cmd.Flags().StringVar(&flags.score, "score", "", "shell command that scores each copy")
 	cmd.Flags().StringVar(&flags.agent, "agent", "", "name of the agent in lists")
 	cmd.Flags().BoolVar(&flags.list, "list", false, "list the attempts that are kept")
-	flags.add(cmd, "how many attempts run at once (0: all)")
+	flags.add(cmd, "number of attempts to run at once (0: all)")
 	_ = cmd.RegisterFlagCompletionFunc("from", a.completeRefs(1)) // fails for unknown flags only
 	return cmd
 }

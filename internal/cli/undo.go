@@ -13,18 +13,18 @@ import (
 )
 
 func (a *app) undoCommand() *cobra.Command {
-	return a.backCommand("undo", "Undo the last rewind", `Undo the last rewind of this workspace, files and conversation. Repeated, it
-goes further back; 'stet redo' reverts an undo. The current state is saved
+	return a.backCommand("undo", "Undo the last rewind", `Undo the last rewind of this workspace, files and conversation. Repeat it to
+go further back; 'stet redo' reverts an undo. The current state is saved
 first, so nothing is lost.
 
 If the undo would change a file that you have changed since, nothing happens and the
-exit code is 4: say --keep-mine, --theirs or --merge. While an agent is at work here
-you are asked first, as with rewind.`, (*checkpoint.Workspace).Undo, "redo")
+exit code is 4; pass --keep-mine, --theirs or --merge. If an agent is at work here,
+you are asked first, as with 'stet rewind'.`, (*checkpoint.Workspace).Undo, "redo")
 }
 
 func (a *app) redoCommand() *cobra.Command {
-	return a.backCommand("redo", "Redo the last undone rewind", `Redo what the last 'stet undo' reverted. Another rewind in between ends what
-can be done again. Conflicts are as with undo.`, (*checkpoint.Workspace).Redo, "undo")
+	return a.backCommand("redo", "Redo the last undone rewind", `Redo what the last 'stet undo' reverted. After another rewind, there is nothing
+left to redo. Conflicts are handled as in 'stet undo'.`, (*checkpoint.Workspace).Redo, "undo")
 }
 
 type backFunc func(*checkpoint.Workspace, context.Context, *checkpoint.UndoOptions) (*checkpoint.Applied, error)
@@ -97,7 +97,7 @@ func (a *app) opLog() *cobra.Command {
 		Short: "List rewinds, undos, forks, pins and collections",
 		Long: `List the operations, newest first: author, time, kind, and the number of changed
 files. Operations that 'stet undo' can undo have a checkpoint before and
-after them. Operations of other workspaces are omitted without --everywhere.`,
+after them. --everywhere includes the operations of other workspaces.`,
 		Example: "  stet op log\n  stet op log --json | jq 'select(.kind==\"rewind\")'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -106,8 +106,8 @@ after them. Operations of other workspaces are omitted without --everywhere.`,
 			})
 		},
 	}
-	countFlag(cmd.Flags(), &limit, "limit", "n", 0, "at most this many (0: all)")
-	cmd.Flags().BoolVar(&everywhere, "everywhere", false, "also those of other workspaces")
+	countFlag(cmd.Flags(), &limit, "limit", "n", 0, "show at most this many (0: all)")
+	cmd.Flags().BoolVar(&everywhere, "everywhere", false, "include operations of other workspaces")
 	return cmd
 }
 

@@ -24,17 +24,17 @@ func (a *app) verifyCommand() *cobra.Command {
 		Short:   "Check a proof, without the store",
 		GroupID: groupLook,
 		Long: `Check a proof of 'stet prove': the signature, the chain of the log of operations, the
-trees of hashes and every content in it. It needs no store and no network. What is
-proven is printed, with the key, the time and what had been erased by then. If a byte was
-changed or is missing, the exit code is 6.
+trees of hashes and all content in it. This needs no store and no network. stet prints what
+the proof proves, the key, the time, and what had been erased by then. If a byte was changed
+or is missing, the exit code is 6.
 
-A proof names the key that signed it. Pass --key with the key that you got from the owner of
-the store ('stet prove --public-key'), as text or as a file: without it, anyone may have signed.
-The time is that of the signer's clock.
+A proof names the key that signed it. Use --key to pass the key that you got from the owner
+of the store ('stet prove --public-key'), as text or as a file: without it, anyone may have
+signed the proof. The time is that of the signer's clock.
 
 --files compares a directory with the files of the latest checkpoint in the proof, or of
-the one named by --at. Differences are listed, with exit code 6. Files that the checkpoint
-does not have are counted: a proof says nothing about them.`,
+the one that --at names. Differences are listed, and the exit code is 6. Files that the
+checkpoint does not have are only counted: a proof says nothing about them.`,
 		Example:     "  stet verify talk.proof\n  stet verify talk.proof --key owner.pub\n  stet verify - --files . --at c7 < talk.proof",
 		Args:        cobra.ExactArgs(1),
 		Annotations: map[string]string{withoutSettings: "yes"},
@@ -46,7 +46,7 @@ does not have are counted: a proof says nothing about them.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&flags.key, "key", "", "public key that must have signed the proof, or a file with it")
+	f.StringVar(&flags.key, "key", "", "public key of the expected signer, or a file with it")
 	f.StringVar(&flags.files, "files", "", "directory to compare with the proven files")
 	f.StringVar(&flags.at, "at", "", "checkpoint of the proof for --files, such as c7 (default: the latest)")
 	return cmd

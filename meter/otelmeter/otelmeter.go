@@ -3,8 +3,8 @@
 //	opts.MeterProvider = otelmeter.Global()        // the provider of the program
 //	opts.MeterProvider = otelmeter.New(provider)   // one of its own
 //
-// It promises that an instrument which OpenTelemetry refuses costs its figures only: the
-// reason goes to OpenTelemetry's error handler.
+// It promises that an instrument that OpenTelemetry rejects loses only its own figures:
+// the reason goes to OpenTelemetry's error handler.
 package otelmeter
 
 import (
@@ -22,8 +22,8 @@ import (
 // New returns a provider that reports to p.
 func New(p metric.MeterProvider) meter.Provider { return provider{p} }
 
-// Global returns a provider that reports to OpenTelemetry's global one. Instruments that
-// were made before the program set it are connected, too.
+// Global returns a provider that reports to OpenTelemetry's global one. Instruments made
+// before the program set that provider are connected, too.
 func Global() meter.Provider { return New(otel.GetMeterProvider()) }
 
 type provider struct{ metric.MeterProvider }

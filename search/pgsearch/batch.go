@@ -23,7 +23,7 @@ const (
 
 var batchConversations = 64
 
-// known is what the index has of a conversation.
+// known is what the index has about a conversation.
 type known struct {
 	there    bool
 	title    string
@@ -37,7 +37,7 @@ type update struct {
 	pending
 	conv []byte
 	old  *known
-	// gone means that nothing of it is kept.
+	// gone means that nothing of the conversation is kept.
 	gone     bool
 	title    string
 	updated  int64
@@ -64,7 +64,7 @@ func (u *update) same() bool {
 }
 
 // index brings the index up to date with some conversations, as many at a time as one
-// transaction should have. A conversation that cannot be read for another reason than
+// transaction should have. A conversation that cannot be read for a reason other than
 // damage does not hold up the others: its error is returned with did.
 func (l *lease) index(ctx context.Context, batch []pending, stats *search.Stats) (did bool, failed error) {
 	l.total.Add(int64(len(batch)))
@@ -128,7 +128,7 @@ func (l *lease) some(ctx context.Context, batch []pending, stats *search.Stats, 
 	return n, l.merge(ctx)
 }
 
-// known reads what the index has of conversations.
+// known reads what the index has about conversations.
 func (l *lease) known(ctx context.Context, batch []pending) (map[string]*known, error) {
 	have := make(map[string]*known, len(batch))
 	var convs [][]byte
@@ -295,8 +295,8 @@ func (l *lease) add(u *update, d doc, text *corpus.Doc, words *builder) {
 
 // write writes a batch: the conversations, their messages, and a segment with the words.
 // A conversation that was changed or removed since it was read is left to the next
-// update; nobody can change one in between, because what removes conversations waits for
-// the row of the tenant. It returns those that are up to date.
+// update; none can change in between, because transactions that remove conversations wait
+// for the row of the tenant. It returns those that are up to date.
 func (l *lease) write(ctx context.Context, updates []*update, words *builder, last bool) (written []*update, err error) {
 	err = l.change(ctx, func(tx pgx.Tx) error {
 		written = nil
@@ -350,7 +350,7 @@ func (l *lease) write(ctx context.Context, updates []*update, words *builder, la
 		if err := tx.SendBatch(ctx, b).Close(); err != nil {
 			return err
 		}
-		if !last { // a walk is not so far yet
+		if !last { // a walk has not got that far yet
 			_, err := tx.Exec(ctx, l.db.sql(`UPDATE @tenant SET next = $2 WHERE tenant = $1`), l.tenant, l.next)
 			return err
 		}

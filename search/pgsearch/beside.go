@@ -26,11 +26,11 @@ type Statement struct {
 	Args []any
 }
 
-// Beside returns what a transaction that changes a tenant's rows does to the index, so that
-// nothing of a conversation outlasts it: a conversation that is deleted leaves the
-// index, and so does one that is archived, unless archived ones are kept. The statements
-// have an effect only if the condition holds, which uses the first two arguments; their own
-// follow.
+// Beside returns the statements with which a transaction that changes a tenant's rows also
+// changes the index, so that nothing in it outlasts a conversation: a deleted conversation
+// leaves the index, and so does an archived one, unless archived ones are kept. The
+// statements have an effect only if the condition holds, which uses the first two
+// arguments; their own follow.
 func Beside(tenant string, batches []*kv.Batch, condition string, opts *Options) []Statement {
 	var gone, packed [][]byte
 	for _, b := range batches {
@@ -64,7 +64,8 @@ func Beside(tenant string, batches []*kv.Batch, condition string, opts *Options)
 	return out
 }
 
-// leaving returns the keys of the conversations that a batch deletes, and that it archives.
+// leaving returns the keys of the conversations that a batch deletes, and of those that it
+// archives.
 func leaving(b *kv.Batch) (gone, packed [][]byte) {
 	set := make(map[string]bool, len(b.Set))
 	for _, s := range b.Set {

@@ -24,7 +24,7 @@ const (
 	convsSQL = `SELECT c.conv, c.id, c.title, c.updated FROM unnest($2::bytea[]) AS w (conv) JOIN @conv c ON c.tenant = $1 AND c.conv = w.conv`
 )
 
-// admit adds the matching messages that filters let through, as many as are ranked.
+// admit adds the matching messages that pass the filters, as many as are ranked.
 func (f *finder) admit(ctx context.Context, matches []matched) error {
 	for len(matches) > 0 && len(f.ranked) < maxRanked {
 		var nums []int64
@@ -92,7 +92,7 @@ func (f *finder) runs(ctx context.Context, sql string, arg any) ([]*run, error) 
 	return runs, f.know(ctx, f.tx, convs)
 }
 
-// know reads what hits show of conversations. One that is missing was removed.
+// know reads what hits show of conversations. A missing one was removed.
 func (f *finder) know(ctx context.Context, q queries, convs [][]byte) error {
 	var ask [][]byte
 	asked := make(map[string]bool)
@@ -207,7 +207,7 @@ func (f *finder) read(ctx context.Context, some []ranked, of []int, hits []*sear
 	}
 }
 
-// texts returns what reads the texts of messages of a conversation.
+// texts returns a function that reads the texts of messages of a conversation.
 func (f *finder) texts(ctx context.Context, id string) (func(context.Context, *doc) (body, path string, ok bool, err error), error) {
 	info, err := f.source.Conversations.Get(ctx, id)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/stet-dev/stet/search/internal/corpus"
 )
 
-// ErrInvalidDSN says that a connection string is not understood. The string is not
-// told: it may hold a password.
+// ErrInvalidDSN says that a connection string is not understood. The error does not quote
+// it: it may hold a password.
 var ErrInvalidDSN = fault.New(fault.Invalid, "invalid connection string of a database")
 
 // Options configure a DB; nil and the zero value work.
@@ -119,8 +119,8 @@ func (db *DB) sql(text string) string {
 
 // Index is the index of one tenant's conversations. It is safe for concurrent use.
 type Index struct {
-	// InRequest lets Update do only what a request can wait for. The rest is left to
-	// Work. Set it before the first use.
+	// InRequest limits Update to what a request can wait for. The rest is left to Work.
+	// Set it before the first use.
 	InRequest bool
 	// Packed, if set, reports whether a conversation is archived. Set it before the first
 	// use.

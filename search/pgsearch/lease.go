@@ -44,7 +44,7 @@ var (
 	errLost = fault.New(fault.Stale, "another process updates the search index")
 )
 
-// leaseTime is for how long a process that ended keeps others from updating an index.
+// leaseTime is how long a process that ended keeps others from updating an index.
 const leaseTime = 30 * time.Second
 
 // state is the row of a tenant.
@@ -128,7 +128,7 @@ func (ix *Index) take(ctx context.Context) (*lease, error) {
 	return l, nil
 }
 
-// sweep removes the blocks that a process left which was killed while it merged.
+// sweep removes the blocks left by a process that was killed while it merged.
 func (l *lease) sweep(ctx context.Context) error {
 	return l.change(ctx, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, l.db.sql(`DELETE FROM @block WHERE tenant = $1 AND seg <> ALL(ARRAY(SELECT seg FROM @segment WHERE tenant = $1))`), l.tenant)
@@ -136,7 +136,7 @@ func (l *lease) sweep(ctx context.Context) error {
 	})
 }
 
-// leaseLooks is how often a process looks whether a lease is free.
+// leaseLooks is how often a process checks whether a lease is free.
 const leaseLooks = 50 * time.Millisecond
 
 // wait is take, but waits for others.
@@ -154,7 +154,7 @@ func (ix *Index) wait(ctx context.Context) (*lease, error) {
 	}
 }
 
-// release gives the lease back, also if ctx has ended.
+// release gives the lease back, even if ctx has ended.
 func (l *lease) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -162,8 +162,8 @@ func (l *lease) release(ctx context.Context) {
 	_, _ = l.db.pool.Exec(ctx, l.db.sql(`UPDATE @tenant SET holder = '' WHERE tenant = $1 AND holder = $2`), l.tenant, l.holder)
 }
 
-// change runs a transaction while the lease is held, and prolongs it. A new mode ends it,
-// too.
+// change runs a transaction while the lease is held, and prolongs it. A new mode also
+// ends the lease.
 func (l *lease) change(ctx context.Context, fn func(pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, l.db.pool, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, l.db.sql(`UPDATE @tenant SET until = `+nowSQL+` + $3 WHERE tenant = $1 AND holder = $2 AND mode = $4`), l.tenant, l.holder, leaseTime.Milliseconds(), string(l.mode))
@@ -192,8 +192,8 @@ func (ix *Index) Mode(ctx context.Context) (Mode, error) {
 	return s.mode, nil
 }
 
-// SetMode changes what the index holds. The next updates then remove or add what
-// differs.
+// SetMode changes what the index holds. The next updates then remove or add the
+// difference.
 func (ix *Index) SetMode(ctx context.Context, m Mode) error {
 	if _, err := ParseMode(string(m)); err != nil {
 		return err

@@ -28,7 +28,7 @@ type places struct {
 	wide       bool // places of the body are whole, and in order
 }
 
-// longBody is from how many words on places are kept whole.
+// longBody is the number of words from which places are kept whole.
 const longBody = 512
 
 // maxPlaces limits the places of a word in a message. The rest is not kept: a phrase is
@@ -89,7 +89,7 @@ func (l *lists) add(start int64, p posting) {
 	l.parts[len(l.parts)-1].add(p)
 }
 
-// reader reads numbers; bad is set where there is none.
+// reader reads numbers; bad is set if there is none.
 type reader struct {
 	data []byte
 	bad  bool

@@ -129,7 +129,7 @@ func (f *finder) rank(ctx context.Context) error {
 	return err
 }
 
-// wanted reports whether filters let a message through.
+// wanted reports whether a message passes the filters.
 func (f *finder) wanted(d *doc, c convRow) bool {
 	if d.gone || d.save != 0 && !f.opts.Rewound || f.opts.Role != "" && d.role != f.opts.Role {
 		return false

@@ -8,7 +8,7 @@ import (
 
 // segment is the words of the messages from start to finish. Segments are written once
 // and never changed; their messages do not overlap. Small ones are merged, and those of
-// which much is gone are written again without it.
+// which much is gone are rewritten without it.
 type segment struct {
 	seg, start, finish, docs int64
 }
@@ -33,8 +33,9 @@ func (ix *Index) segments(ctx context.Context, q queries) ([]segment, error) {
 	})
 }
 
-// Segments are merged mergeAt at a time, until they have maxDocs messages. A search looks
-// into each of them, so their number grows with the logarithm, and above maxDocs slowly.
+// Segments are merged mergeAt at a time, until they have maxDocs messages. A search reads
+// each of them; because of merging their number grows logarithmically, and slowly above
+// maxDocs.
 var (
 	mergeAt       = 6
 	maxDocs int64 = 200_000
@@ -80,10 +81,10 @@ func (l *lease) merge(ctx context.Context) error {
 	}
 }
 
-// tidyAt is from how many removed conversations on the segments are examined.
+// tidyAt is the number of removed conversations from which the segments are examined.
 var tidyAt int64 = 32
 
-// tidy writes segments again of which a quarter is gone.
+// tidy rewrites segments of which a quarter is gone.
 func (l *lease) tidy(ctx context.Context) error {
 	s, _, err := l.load(ctx, l.db.pool)
 	if err != nil || s.dropped < tidyAt {
@@ -150,7 +151,7 @@ func (c *cursor) fill(ctx context.Context) error {
 }
 
 // mergeSome writes segments as one, without messages that are gone. Its blocks are not
-// seen before the last step, which exchanges the segments.
+// visible before the last step, which exchanges the segments.
 func (l *lease) mergeSome(ctx context.Context, some []segment) error {
 	live, err := l.live(ctx, some[0].start, some[len(some)-1].finish)
 	if err != nil {

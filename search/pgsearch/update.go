@@ -36,10 +36,10 @@ func (ix *Index) Update(ctx context.Context, conversations ...string) (search.St
 	return stats, nil
 }
 
-// Work brings the index up to date for about as long as budget says, and reports whether
-// there is more to do. It is what keeps an index up to date in the background: it can be
-// called on any node at any time. It returns at once while another process does the same,
-// and continues where one that was killed ended.
+// Work updates the index for about as long as budget says, and reports whether there is
+// more to do. It keeps an index up to date in the background and can be called on any
+// node at any time. It returns at once while another process does the same, and continues
+// where a killed one stopped.
 func (ix *Index) Work(ctx context.Context, budget time.Duration) (stats search.Stats, more bool, err error) {
 	l, err := ix.take(ctx)
 	if errors.Is(err, errLost) {
@@ -65,7 +65,7 @@ const (
 	requestTime    = 2 * time.Second
 )
 
-// updateSome is Update for a request. What it leaves is done by Work.
+// updateSome is Update for a request. It leaves the rest to Work.
 func (ix *Index) updateSome(ctx context.Context) (search.Stats, error) {
 	var stats search.Stats
 	for end := time.Now().Add(requestTime); ; {
@@ -117,7 +117,7 @@ func (ix *Index) Rebuild(ctx context.Context) (search.Stats, error) {
 // forgetAtOnce is how many rows one statement removes.
 const forgetAtOnce = 5000
 
-// forget removes everything of the tenant. What searches use goes last.
+// forget removes everything of the tenant. The rows that searches use go last.
 func (l *lease) forget(ctx context.Context) error {
 	l.complete, l.place = false, ""
 	err := l.change(ctx, func(tx pgx.Tx) error {
@@ -139,7 +139,8 @@ func (l *lease) forget(ctx context.Context) error {
 	return err
 }
 
-// pending is a conversation to look at, with the version of the row that says so.
+// pending is a conversation to look at, with the version of the row that marks it as
+// changed.
 type pending struct {
 	id      string
 	version uint64 // 0 if there is no such row
@@ -161,7 +162,7 @@ func (ix *Index) changes(ctx context.Context, after string, limit int) ([]pendin
 	return out, nil
 }
 
-// version returns the version of the row that says that a conversation changed, or 0.
+// version returns the version of the row that marks a conversation as changed, or 0.
 func (ix *Index) version(ctx context.Context, id string) (version uint64, err error) {
 	k := keyspace.Changed(id)
 	for row, err := range ix.rows.Scan(ctx, kv.Range{Start: k, End: k + "\x00"}, kv.ScanOptions{KeysOnly: true}) {
@@ -261,7 +262,7 @@ func (l *lease) named(ctx context.Context, ids []string, stats *search.Stats) er
 	return errors.Join(err, l.tidy(ctx))
 }
 
-// off removes the index and the rows that nobody waits for.
+// off removes the index and the rows that nothing waits for.
 func (l *lease) off(ctx context.Context) error {
 	if !l.complete {
 		if err := l.forget(ctx); err != nil {

@@ -8,11 +8,11 @@ import (
 // maxKey is the size of the longest key.
 const maxKey = 10
 
-// wordKey stands for a word in the index. Words are not stored: what an index keeps of a
-// conversation that is gone, until it is merged, are numbers. A key is a chain of hashes
-// of beginnings of the word, so that words with the same beginning are together and can
-// be looked up by it, and one of the word itself. Different words may have the same key
-// by chance; hits are compared with their texts.
+// wordKey stands for a word in the index. Words are not stored: until it is merged, an
+// index keeps only numbers of a removed conversation. A key is a chain of hashes of
+// beginnings of the word, so that words with the same beginning are together and can be
+// looked up by it, and one of the word itself. Different words may have the same key by
+// chance; hits are compared with their texts.
 type wordKey struct {
 	size  byte
 	bytes [maxKey]byte
@@ -75,7 +75,7 @@ func keyOf(salt []byte, word string) (k wordKey) {
 	return k
 }
 
-// longKey is the size from which on the parts of beginnings distinguish most words.
+// longKey is the size from which the parts of beginnings distinguish most words.
 const longKey = 5
 
 func (k *wordKey) slice() []byte { return k.bytes[:k.size] }

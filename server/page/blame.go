@@ -10,7 +10,7 @@ import (
 
 const (
 	blamePrompt = 400 // characters of a prompt or command
-	rangeBytes  = 16  // bytes of a range in an answer beside its fields
+	rangeBytes  = 16  // bytes of a range in an answer besides its fields
 )
 
 // Blame encodes as many lines as there is room for, and the origins of all.

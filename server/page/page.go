@@ -19,7 +19,8 @@ import (
 // Describe converts the records of one answer to messages.
 type Describe func(ctx context.Context, rec *checkpoint.Record) (*stetv1.Checkpoint, error)
 
-// Service is stet.v1.PageService: requests of the page that no other service has.
+// Service is stet.v1.PageService: the requests of the page that no other service
+// answers.
 type Service struct {
 	db        *stet.DB
 	describer func(ctx context.Context) (Describe, error)

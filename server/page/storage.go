@@ -62,8 +62,8 @@ type measurement struct {
 	err    error
 }
 
-// measure returns the measurement that is under way, or begins one. It goes on after the
-// call, for the next one. The store may be closed meanwhile, and it then fails.
+// measure returns the measurement that is under way, or begins one. It continues
+// after the call, for the next one. If the store is closed meanwhile, it fails.
 func (s *Service) measure(ctx context.Context) *measurement {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -82,7 +82,7 @@ func wireRelated(infos []conversation.Info) []*stetv1.TimelineFork {
 	return out
 }
 
-// timelineEntry describes an entry, and its turn if it is asked for.
+// timelineEntry describes an entry, and its turn if requested.
 func timelineEntry(ctx context.Context, history *timeline.History, describe Describe, e *timeline.Entry, asks bool) (*stetv1.TimelineEntry, error) {
 	rec, err := describe(ctx, e.Record)
 	if err != nil {
@@ -119,7 +119,7 @@ func timelineEntry(ctx context.Context, history *timeline.History, describe Desc
 	return out, nil
 }
 
-// Spent encodes what turns took, nil if nothing is known.
+// Spent encodes the cost of turns, nil if nothing is known.
 func Spent(s timeline.Spent) *stetv1.Spent {
 	if s.IsZero() {
 		return nil

@@ -22,12 +22,12 @@ const claimPrefix = "stetds"
 // errToken says that a worker has no token for the wake.
 var errToken = fault.New(fault.Denied, "the token of the wake is not valid")
 
-// Claim is a token with which a worker answers for one wake of one subscription. It needs
-// no other token beside it.
+// Claim is a token with which a worker answers for one wake of one subscription. The
+// worker needs no other token.
 type Claim struct {
-	// Owner is on whose behalf it was made.
+	// Owner is the principal on whose behalf it was made.
 	Owner string
-	// Message is what it says, and Code the code of that message which Options.Sign makes.
+	// Message is its content, and Code is the code that Options.Sign makes over that.
 	Message, Code []byte
 	generation    uint64
 }
@@ -81,9 +81,9 @@ func (d *hooks) verify(r *http.Request) (uint64, error) {
 	return c.generation, nil
 }
 
-// signingKey signs the requests to webhooks. It is made from what signs on behalf of the owner of
-// a subscription, so that it is stored nowhere, is the same on every server, and ends with
-// the token of the owner.
+// signingKey signs the requests to webhooks. It is derived with the function that signs on behalf
+// of the owner of a subscription, so it is stored nowhere, is the same on every server, and
+// becomes invalid with the token of the owner.
 type signingKey struct {
 	id      string
 	private ed25519.PrivateKey

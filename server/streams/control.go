@@ -39,8 +39,8 @@ func routeOf(u *url.URL) (route, bool) {
 	return route{id: parts[0], action: parts[1], rest: parts[2]}, parts[0] != ""
 }
 
-// grown wakes the subscriptions of a stream. The append is stored; an error here is not
-// one of its request, and the next append tries again.
+// grown wakes the subscriptions of a stream. The append is already stored, so an
+// error here does not fail its request; the next append tries again.
 func (h *handler) grown(ctx context.Context, path string) {
 	if h.hooks == nil {
 		return
@@ -80,7 +80,7 @@ func (h *handler) control(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// errMethod says that an address does not know a method.
+// errMethod says that an address does not support a method.
 var errMethod = fault.New(fault.Unsupported, "this address does not know the method")
 
 func (h *handler) subscription(w http.ResponseWriter, r *http.Request, at route) error {
@@ -116,7 +116,7 @@ func (h *handler) subscription(w http.ResponseWriter, r *http.Request, at route)
 	return errMethod
 }
 
-// subscriptionOf reads how a request creates a subscription.
+// subscriptionOf reads the configuration of a subscription from a request.
 func (h *handler) subscriptionOf(w http.ResponseWriter, r *http.Request) (subscription.Config, error) {
 	var in struct {
 		Type        string   `json:"type"`
@@ -175,7 +175,7 @@ func (h *handler) membership(w http.ResponseWriter, r *http.Request, at route) e
 	return err
 }
 
-// work serves workers: claims, and answers for wakes.
+// work serves workers: claims and answers for wakes.
 func (h *handler) work(w http.ResponseWriter, r *http.Request, at route) error {
 	var in struct {
 		Worker     string
@@ -313,8 +313,8 @@ func encodeJSON(w http.ResponseWriter, status int, value any) error {
 	return nil
 }
 
-// controlErrors are the answers of the protocol to errors about subscriptions. The first
-// that fits counts.
+// controlErrors are the answers of the protocol to errors about subscriptions. The
+// first match counts.
 var controlErrors = []struct {
 	err    error
 	status int

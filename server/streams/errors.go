@@ -10,15 +10,15 @@ import (
 	"github.com/stet-dev/stet/stream"
 )
 
-// errRequest says that a request is not one of the protocol.
+// errRequest says that a request is not valid in the protocol.
 var errRequest = fault.New(fault.Invalid, "bad request")
 
 func badRequest(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errRequest, fmt.Sprintf(format, args...))
 }
 
-// statuses are the answers that the protocol gives to the errors of package stream. The
-// first that fits counts. Other errors are those of the server.
+// statuses are the answers of the protocol to the errors of package stream. The first
+// match counts. Other errors are left to the server.
 var statuses = []struct {
 	err    error
 	status int

@@ -29,8 +29,8 @@ type event struct {
 	Closed   bool   `json:"streamClosed,omitempty"`
 }
 
-// events sends what is there and what comes, until the stream is closed, the connection
-// has lasted long enough, or the request ends.
+// events sends present and new data until the stream is closed, the connection has
+// lasted long enough, or the request ends.
 func (h *handler) events(w http.ResponseWriter, r *http.Request, path string, from place) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -56,7 +56,7 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request, path string, fr
 		if !b.UpToDate {
 			b, err = f.Read(ctx)
 		} else if b, err = e.next(ctx, f); errors.Is(err, errSilent) {
-			// The same place again keeps the connection alive.
+			// Sending the same place again keeps the connection alive.
 			b, err = stream.Batch{Info: last.Info, Next: last.Next, UpToDate: true}, nil
 		}
 		if err != nil {
@@ -65,10 +65,10 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request, path string, fr
 	}
 }
 
-// errSilent means that nothing came for as long as a connection may be silent.
+// errSilent means that nothing arrived for as long as a connection may be silent.
 var errSilent = errors.New("nothing came")
 
-// next waits for more, and at most for the time that a connection may be silent.
+// next waits for more, at most for the time that a connection may be silent.
 func (e *events) next(ctx context.Context, f *stream.Follower) (stream.Batch, error) {
 	waiting, cancel := context.WithTimeout(ctx, e.h.opts.Wait)
 	defer cancel()
@@ -79,7 +79,8 @@ func (e *events) next(ctx context.Context, f *stream.Follower) (stream.Batch, er
 	return b, err
 }
 
-// send writes a batch and its control event, and reports whether the peer is there.
+// send writes a batch and its control event, and reports whether the peer is still
+// connected.
 func (e *events) send(b stream.Batch) bool {
 	var out bytes.Buffer
 	if len(b.Appends) > 0 {
@@ -130,7 +131,7 @@ func writeEvent(out *bytes.Buffer, name, text string) {
 	out.WriteString("\n")
 }
 
-// isText reports whether content can be an event as it is.
+// isText reports whether content can be sent in an event unencoded.
 func isText(contentType string) bool {
 	return strings.HasPrefix(stream.MediaType(contentType), "text/") || stream.IsJSON(contentType)
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/stet-dev/stet/subscription"
 )
 
-// Prefix is the beginning of the addresses of streams. What follows is the path of a
-// stream.
+// Prefix begins the addresses of streams. The path of a stream follows it.
 const Prefix = "/v1/stream/"
 
 // Options configure a handler; nil gives the defaults. They connect it to the server
@@ -22,24 +21,24 @@ type Options struct {
 	// Wait is how long a long-poll waits for data, and an idle event stream is silent;
 	// 20 seconds by default.
 	Wait time.Duration
-	// Lasting is after what time an event stream ends at the next pause, so that the
-	// client connects again; a minute by default.
+	// Lasting is the time after which an event stream ends at the next pause, so that
+	// the client reconnects; a minute by default.
 	Lasting time.Duration
 	// Count is called with the number of bytes that a request wants to store. The
-	// handler calls end when they are stored or refused.
+	// handler calls end when they are stored or rejected.
 	Count func(ctx context.Context, bytes int64) (end func(), err error)
 	// Remove runs a deletion of the named thing, for an audit log.
 	Remove func(ctx context.Context, what string, do func() error) error
-	// Subscriptions are those to the streams of the store; nil serves none.
+	// Subscriptions are the subscriptions to the streams of the store; nil serves none.
 	Subscriptions *subscription.Store
-	// Sign returns a code over a message that only this server and those beside it can make, on
-	// behalf of an owner; it fails when the owner may not call any more. Owner names that
-	// of a request. Both are needed for subscriptions.
+	// Sign returns a code over a message that only this server and others of the same stores
+	// can make, on behalf of an owner; it fails if the owner may no longer call. Owner returns
+	// the owner of a request. Both are needed for subscriptions.
 	Sign  func(owner string, message []byte) ([]byte, error)
 	Owner func(ctx context.Context) string
 	// LocalHooks allows webhooks at addresses of this machine.
 	LocalHooks bool
-	// Note gets the errors of work that no request waits for.
+	// Note receives the errors of work that no request waits for.
 	Note func(err error)
 	// Sent is called after each answer, or part of one.
 	Sent func(ctx context.Context)
@@ -54,9 +53,9 @@ type handler struct {
 	hooks *hooks // nil without subscriptions
 }
 
-// New returns the handler of a store's streams, for addresses that begin with Prefix. A
-// request whose context ends is answered as if its time was over: a live read then ends
-// properly, which is how a server that stops ends them.
+// New returns the handler of a store's streams, for addresses that begin with Prefix.
+// A request whose context ends is answered as if its time were over: a live read then
+// ends properly, which is how a stopping server ends them.
 func New(store *stream.Store, opts *Options) http.Handler {
 	h := &handler{store: store}
 	if opts != nil {
@@ -148,8 +147,8 @@ const control = "__ds"
 
 const methods = "GET, HEAD, PUT, POST, DELETE, OPTIONS"
 
-// Preflight answers a browser that asks which requests it may make. It names no origin:
-// pages of other origins may read streams only if a server in front of this one says so.
+// Preflight answers a browser's preflight request. It names no origin: pages of other
+// origins may read streams only if a server in front of this one allows it.
 func Preflight(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Allow", methods)
@@ -161,7 +160,7 @@ func Preflight(w http.ResponseWriter) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// body reads the body of a request that stores it, and counts it.
+// body reads and counts the body of a request that stores it.
 func (h *handler) body(w http.ResponseWriter, r *http.Request) (data []byte, end func(), err error) {
 	data, err = io.ReadAll(http.MaxBytesReader(w, r.Body, stream.MaxAppend))
 	var large *http.MaxBytesError

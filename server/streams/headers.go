@@ -46,8 +46,8 @@ func describe(h http.Header, info stream.Info) {
 	}
 }
 
-// closing reports whether a request closes the stream. Other values than "true" count as
-// none.
+// closing reports whether a request closes the stream. Values other than "true" count
+// as absent.
 func closing(r *http.Request) bool { return strings.EqualFold(r.Header.Get(headerClosed), "true") }
 
 var (
@@ -66,7 +66,7 @@ func count(name, value string, form *regexp.Regexp) (uint64, error) {
 	return n, nil
 }
 
-// configOf returns how a request creates a stream.
+// configOf reads the configuration of a stream from a request.
 func configOf(r *http.Request) (stream.Config, error) {
 	c := stream.Config{Closed: closing(r), Expiry: stream.Expiry{At: r.Header.Get(headerExpires)}}
 	if t := strings.TrimSpace(r.Header.Get("Content-Type")); mediaType.MatchString(t) {
@@ -84,7 +84,7 @@ func configOf(r *http.Request) (stream.Config, error) {
 	return c, err
 }
 
-// forkOf returns what a request makes a fork of, nil if it makes none.
+// forkOf reads the fork that a request makes, nil if it makes none.
 func forkOf(r *http.Request) (*stream.Fork, error) {
 	source, at, sub := r.Header.Get(headerSource), r.Header.Get(headerForkAt), r.Header.Values(headerForkSub)
 	if source == "" {
@@ -143,7 +143,8 @@ func producerOf(r *http.Request) (*stream.Producer, error) {
 	return p, nil
 }
 
-// etag names an answer: which stream, from where, to where, and whether it ends there.
+// etag identifies an answer: the stream, the beginning, the end, and whether the
+// stream ends there.
 func etag(info stream.Info, from string, to stream.Offset, closed bool) string {
 	end := ""
 	if closed {
@@ -152,7 +153,7 @@ func etag(info stream.Info, from string, to stream.Offset, closed bool) string {
 	return fmt.Sprintf(`"%s:%s:%s%s"`, info.ID, from, to, end)
 }
 
-// matches reports whether a request has the answer of this name already.
+// matches reports whether the client already has the answer with this tag.
 func matches(r *http.Request, tag string) bool {
 	for _, line := range r.Header.Values("If-None-Match") {
 		for one := range strings.SplitSeq(line, ",") {

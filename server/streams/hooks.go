@@ -26,8 +26,9 @@ const hookTime = 15 * time.Second
 // errHook says that an address cannot be a webhook.
 var errHook = fault.New(fault.Invalid, "this address cannot be a webhook")
 
-// hooks delivers the wakes of webhooks, and does what is due for subscriptions without a
-// request. What is due is in their rows: another process, or the next one, goes on.
+// hooks delivers the wakes of webhooks, and does the due work of subscriptions that
+// needs no request. Due work is recorded in their rows, so another process, or the
+// next one, can continue.
 type hooks struct {
 	h      *handler
 	client *http.Client
@@ -50,8 +51,8 @@ func newHooks(h *handler) *hooks {
 	return d
 }
 
-// checkHook refuses an address that is not public. With local, addresses of this machine
-// are allowed, without TLS.
+// checkHook rejects an address that is not public. With local, addresses of this
+// machine are allowed, without TLS.
 func checkHook(address string, local bool) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.User != nil {
@@ -72,7 +73,7 @@ func checkHook(address string, local bool) error {
 	return nil
 }
 
-// checkAddress refuses to connect to what is not public.
+// checkAddress rejects connections to addresses that are not public.
 func checkAddress(address string, local bool) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -84,7 +85,7 @@ func checkAddress(address string, local bool) error {
 	return nil
 }
 
-// shared is the range of carriers, which is not public either.
+// shared is the address range of carriers, which is not public either.
 var shared = netip.MustParsePrefix("100.64.0.0/10")
 
 func public(ip netip.Addr) bool {
@@ -92,7 +93,7 @@ func public(ip netip.Addr) bool {
 	return ip.IsGlobalUnicast() && !ip.IsPrivate() && !shared.Contains(ip)
 }
 
-// resume arms what was due when the store was opened, once.
+// resume arms, once, the work that was due when the store was opened.
 func (d *hooks) resume(ctx context.Context) {
 	d.once.Do(func() {
 		for sub, err := range d.h.opts.Subscriptions.List(ctx) {
@@ -105,7 +106,7 @@ func (d *hooks) resume(ctx context.Context) {
 	})
 }
 
-// arm makes sure that what is due for a subscription is done.
+// arm makes sure that due work of a subscription is done.
 func (d *hooks) arm(ctx context.Context, id string) {
 	due, err := d.h.opts.Subscriptions.DueAt(ctx, id)
 	if err != nil {
@@ -129,7 +130,7 @@ func (d *hooks) at(id string, due time.Time) {
 	}
 }
 
-// due does what is due.
+// due does the due work of a subscription.
 func (d *hooks) due(id string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*hookTime)
 	defer cancel()
@@ -144,7 +145,7 @@ func (d *hooks) due(id string) {
 	d.arm(ctx, id)
 }
 
-// deliver sends wakes, each by itself.
+// deliver sends wakes, each independently.
 func (d *hooks) deliver(wakes []subscription.Wake) {
 	for _, w := range wakes {
 		go func() {

@@ -65,7 +65,7 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request, path string) erro
 	}
 }
 
-// catchUp answers with what is there.
+// catchUp answers with the data that is already there.
 func (h *handler) catchUp(w http.ResponseWriter, r *http.Request, path string, from place) error {
 	b, err := h.store.Read(r.Context(), path, from.at, nil)
 	if err != nil {
@@ -114,7 +114,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, b stream.Batch,
 	h.opts.Sent(r.Context())
 }
 
-// longPoll answers as soon as there is something, or when its time is over.
+// longPoll answers as soon as there is data, or when its time is over.
 func (h *handler) longPoll(w http.ResponseWriter, r *http.Request, path string, from place) error {
 	ctx, cancel := context.WithTimeout(r.Context(), h.opts.Wait)
 	defer cancel()

@@ -48,7 +48,7 @@ func listAll(ctx context.Context, l blob.Lister, after blob.ID) ([]blob.Info, er
 	return infos, nil
 }
 
-// contains searches a listing that listAll has found to be in order.
+// contains searches a listing that listAll has verified to be in order.
 func contains(infos []blob.Info, id blob.ID) bool {
 	_, found := slices.BinarySearchFunc(infos, id, func(i blob.Info, id blob.ID) int { return i.ID.Compare(id) })
 	return found

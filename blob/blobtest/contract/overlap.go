@@ -11,7 +11,7 @@ import (
 	"github.com/stet-dev/stet/internal/overlap"
 )
 
-// overlapCases run calls beside others that change the same blobs.
+// overlapCases run calls alongside others that change the same blobs.
 func overlapCases() []Case {
 	return []Case{
 		{Name: "reads-beside-sweeps", Bytes: 300 << 10, Func: ifSweeper(readsBesideSweeps)},
@@ -93,7 +93,7 @@ func readsBesideExchanges(ctx context.Context, s exchanger) error {
 				}
 				return nil
 			})
-		// Content must match its name in the end, also after an error.
+		// Content must match its name in the end, even after an error.
 		if err := errors.Join(err, replace(ctx, s, b)); err != nil {
 			return err
 		}
@@ -150,7 +150,7 @@ func keptWithBase(ctx context.Context, s blob.Store, r blob.Rewriter) error {
 				}
 				return nil
 			})
-		// Content must match its name in the end, also after an error.
+		// Content must match its name in the end, even after an error.
 		if err := errors.Join(err, r.Replace(ctx, alone)); err != nil {
 			return err
 		}

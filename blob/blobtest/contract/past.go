@@ -24,8 +24,8 @@ func pastCases() []Case {
 	}
 }
 
-// streamMiddle gives a source that can seek and does not stand at its beginning: a
-// store or layer that reads it again must go back to where it stood.
+// streamMiddle passes a source that can seek and is not at its beginning: a store or
+// layer that reads it again must go back to where it was.
 func streamMiddle(ctx context.Context, s blob.Store) error {
 	for _, size := range []int{100, 300 << 10} {
 		b := freshBlob(size)
@@ -45,7 +45,7 @@ func streamMiddle(ctx context.Context, s blob.Store) error {
 	return nil
 }
 
-// storedSource streams a blob that is stored already. The store may keep what it has,
+// storedSource streams a blob that is already stored. The store may keep what it has,
 // but a source that ends early or goes on is still an error.
 func storedSource(ctx context.Context, s blob.Store) error {
 	for _, size := range []int{100, 300 << 10} {
@@ -159,8 +159,8 @@ func arrivalsComplete(ctx context.Context, a arriving) error {
 	return nil
 }
 
-// arrivalsAfterSweep removes the blobs behind which a mark stands. What comes next
-// must not be taken for something that was seen.
+// arrivalsAfterSweep removes the last blobs before a mark. Blobs that arrive later must
+// not be mistaken for ones already seen.
 func arrivalsAfterSweep(ctx context.Context, a arriving) error {
 	stays := freshBlob(100)
 	if err := errors.Join(put(ctx, a, stays), a.Flush(ctx)); err != nil {

@@ -230,8 +230,8 @@ func replaceGeneration(ctx context.Context, s exchanger) error {
 	return errors.Join(wantAbsent(ctx, s, old.ID), wantContent(ctx, s, base.ID, base.Data))
 }
 
-// replaceBesideSweeps gives blobs bases that come and go with a collector, and drops
-// some again. Whichever wins, every base that is needed exists afterwards.
+// replaceBesideSweeps gives blobs bases that come and go with a collector, and drops some
+// again. Whichever call wins, every base that is needed exists afterwards.
 func replaceBesideSweeps(ctx context.Context, s exchanger) error {
 	const n = 12
 	bases, blobs := make([]blob.Blob, n), make([]blob.Blob, n)

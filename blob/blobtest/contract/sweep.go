@@ -259,8 +259,8 @@ func generationsGrow(ctx context.Context, s blob.Store, w blob.Sweeper) error {
 	return errors.Join(wantRemoved(result, 0), wantContent(ctx, s, b.ID, b.Data))
 }
 
-// baseMissing is the race of a writer that chose a base against a sweep that removed
-// it: a blob that can never be read must not be acknowledged.
+// baseMissing tests a writer that chose a base against a sweep that has removed it: a
+// blob that can never be read must not be acknowledged.
 func baseMissing(ctx context.Context, s blob.Store, _ blob.Sweeper) error {
 	b := freshBlob(100)
 	b.Base = freshBlob(100).ID

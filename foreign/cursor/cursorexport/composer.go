@@ -38,8 +38,8 @@ func headerOf(info conversation.Info) cursor.Header {
 	}
 }
 
-// composer writes the row of a conversation that the editor does not know, its messages
-// and its checkpoints.
+// composer writes the row of a conversation that is new to the editor, with its
+// messages and checkpoints.
 func (e *exporter) composer(ctx context.Context, info conversation.Info) error {
 	t, err := e.reader.At(ctx, info.Root)
 	if err != nil {
@@ -126,9 +126,9 @@ func (e *exporter) messages(ctx context.Context, conv string, t *transcript.Tran
 	return order, end(-1)
 }
 
-// newMessage makes the row of a message. A message of the user keeps its id, under which
-// states are kept. The ids of others are derived from their place, so that a second export
-// gives the same.
+// newMessage makes the row of a message. A message of the user keeps its id, under
+// which states are stored. The ids of others are derived from their place, so that a
+// second export gives the same ids.
 func newMessage(conv string, m transcript.Message, step int, taken map[string]bool) *message {
 	role := cursor.RoleAssistant
 	if m.Role == transcript.User {

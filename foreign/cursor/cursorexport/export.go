@@ -21,11 +21,11 @@ import (
 
 // Options configure Export. The zero value, and nil, make a file with nothing else in it.
 type Options struct {
-	// Base is a state.vscdb that is copied first. What it has of the exported
-	// conversations is replaced in the copy.
+	// Base is a state.vscdb that is copied first. Its rows of the exported conversations
+	// are replaced in the copy.
 	Base string
-	// Damaged, if not nil, is called for a conversation that is lost in part; Export then
-	// leaves it out and goes on. Otherwise Export fails.
+	// Damaged, if not nil, is called for a conversation that is partly lost; Export then
+	// leaves it out and continues. Without it Export fails.
 	Damaged func(conversation string, err error)
 }
 
@@ -40,11 +40,11 @@ type Result struct {
 }
 
 // Export writes conversations into a new state.vscdb: the blobs of their states, the
-// pointers to them, JSON checkpoints and cloud agents. An imported conversation gets its
-// rows as they were; another one gets rows and messages made from its state, and JSON
-// checkpoints made from those of the store. If a part is lost the error is a
-// cursor.DataLossError, and no file is made; nor if all conversations are empty, which is
-// conversation.ErrNotFound.
+// pointers to them, JSON checkpoints and cloud agents. An imported conversation gets
+// its original rows; another one gets rows and messages made from its state, and JSON
+// checkpoints made from those of the store. If a part is lost, the error is a
+// cursor.DataLossError and no file is created. If all conversations are empty, the
+// error is conversation.ErrNotFound and no file is created either.
 func Export(ctx context.Context, src cursorimport.Target, path string, ids []string, opts *Options) (Result, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -71,8 +71,8 @@ func Export(ctx context.Context, src cursorimport.Target, path string, ids []str
 	return e.result, nil
 }
 
-// checkIDs rejects conversations whose keys the editor would take for those of another:
-// its keys join ids with ':' unescaped.
+// checkIDs rejects conversations whose keys the editor would mistake for those of
+// another one: its keys join ids with ':' unescaped.
 func checkIDs(ids []string) error {
 	all := make(map[string]bool, len(ids))
 	for _, id := range ids {
@@ -114,8 +114,8 @@ func newExporter(src cursorimport.Target, opts *Options) *exporter {
 // batchSize is about how much is written in one transaction.
 const batchSize = 4 << 20
 
-// conversation writes one conversation. One that is lost in part is left out as a whole
-// if the caller wants to go on.
+// conversation writes one conversation. One that is partly lost is left out entirely
+// if the caller wants to continue.
 func (e *exporter) conversation(ctx context.Context, id string) error {
 	if err := e.to.Remove(ctx, id); err != nil {
 		return err
@@ -130,7 +130,8 @@ func (e *exporter) conversation(ctx context.Context, id string) error {
 	}
 	e.opts.Damaged(id, err)
 	e.batch, e.size = nil, 0
-	// Blobs stay: their rows name nothing, and another conversation may need them.
+	// Blobs stay: their rows name no conversation, and another conversation may need
+	// them.
 	blobs, bytes := e.result.Blobs, e.result.Bytes
 	e.result = before
 	e.result.Blobs, e.result.Bytes = blobs, bytes
@@ -346,7 +347,7 @@ func (e *exporter) put(ctx context.Context, key string, ids []blob.ID) error {
 	return nil
 }
 
-// lost makes a blob that is missing or damaged a loss of data of the row that needs it.
+// lost returns a missing or damaged blob as a loss of data of the row that needs it.
 func lost(key string, id blob.ID, err error) error {
 	if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) || errors.Is(err, graph.ErrMalformed) || errors.Is(err, cursor.ErrMalformed) {
 		return &cursor.DataLossError{Source: key, Err: fmt.Errorf("blob %s: %w", id.Short(), err)}

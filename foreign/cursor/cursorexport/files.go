@@ -58,9 +58,9 @@ func (f *files) originalStates() map[string]any {
 	return out
 }
 
-// files makes JSON checkpoints of the checkpoints of a conversation. They cover the files
-// that the conversation changed, and no others: going back in the editor must not take
-// back what the user did. It returns nil if there are none.
+// files makes JSON checkpoints of the checkpoints of a conversation. They cover only
+// the files that the conversation changed: going back in the editor must not revert
+// the user's changes. It returns nil if there are none.
 func (e *exporter) files(ctx context.Context, info conversation.Info) (*files, error) {
 	var records []*checkpoint.Record
 	for rec, err := range e.saved.ListConversation(ctx, info.ID) {
@@ -101,7 +101,7 @@ func (e *exporter) firstContents(ctx context.Context, f *files, info conversatio
 	}
 	parent, err := e.saved.Get(ctx, rec.Parent)
 	if errors.Is(err, checkpoint.ErrNotFound) {
-		return nil // not kept any more
+		return nil // no longer kept
 	}
 	if err != nil {
 		return err
@@ -136,8 +136,8 @@ func isDir(e *workspace.Entry) bool { return e != nil && e.Kind == workspace.Dir
 // describable reports whether checkpoints can say that an entry is there.
 func describable(e *workspace.Entry) bool { return e == nil || e.Kind == workspace.File }
 
-// original returns the first content of a file. One that is no text, or a long one, counts
-// as empty: checkpoints then have the whole content.
+// original returns the first content of a file. One that is not text, or too long,
+// counts as empty: checkpoints then have the whole content.
 func (e *exporter) original(ctx context.Context, entry *workspace.Entry) (jsoncheckpoint.Original, error) {
 	if entry == nil {
 		return jsoncheckpoint.Original{NewlyCreated: true}, nil
@@ -209,7 +209,7 @@ func (e *exporter) readFile(ctx context.Context, f *files, tree blob.ID, uri str
 	return string(data), err == nil, err
 }
 
-// treeLost makes a lost or damaged file of a checkpoint a loss of data.
+// treeLost returns a lost or damaged file of a checkpoint as a loss of data.
 func treeLost(rec *checkpoint.Record, err error) error {
 	if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) {
 		return &cursor.DataLossError{Source: "checkpoint " + rec.Name(), Err: err}

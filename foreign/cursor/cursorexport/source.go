@@ -16,15 +16,15 @@ import (
 	"github.com/stet-dev/stet/foreign/cursor/cursorimport"
 )
 
-// editorRows are the prefixes of the rows of a source that belong into an editor's store.
-// Those of the SDK do not.
+// editorRows are the prefixes of the rows of a source that belong in an editor's
+// store. Those of the SDK do not.
 var editorRows = []string{
 	cursor.MessagePrefix, cursor.CheckpointPrefix, cursor.CodeDiffPrefix, cursor.RequestPrefix,
 	cursor.ContentPrefix, cursor.ConversationPrefix,
 }
 
-// source writes the rows that an import kept, and reports whether the conversation has its
-// own row then. One that was not imported from an editor's store has none.
+// source writes the rows that an import kept, and reports whether the conversation
+// then has its own row. One that was not imported from an editor's store has none.
 func (e *exporter) source(ctx context.Context, info conversation.Info) (listed bool, err error) {
 	source, err := cursorimport.ReadSource(ctx, e.src, info.ID)
 	if errors.Is(err, cursor.ErrNotFound) {
@@ -80,13 +80,13 @@ func (e *exporter) originals(ctx context.Context, id string, own []byte, origina
 	return nil
 }
 
-// continued returns the row of an imported conversation. If the conversation was continued
-// here, the row gets the current state in the place of the imported one, and the messages
-// of the turns since.
+// continued returns the row of an imported conversation. If the conversation was
+// continued here, the row gets the current state instead of the imported one, and the
+// messages of the turns since.
 func (e *exporter) continued(ctx context.Context, info conversation.Info, own []byte) ([]byte, error) {
 	doc, err := cursor.ParseDocument(own)
 	if err != nil || info.Save == 0 {
-		return own, nil // reading it reports what is wrong with it
+		return own, nil // reading it reports the error
 	}
 	imported, err := e.importedRoot(ctx, info)
 	if err != nil || imported == info.Root {
@@ -120,8 +120,9 @@ func (e *exporter) importedRoot(ctx context.Context, info conversation.Info) (ro
 	return root, nil
 }
 
-// further adds the messages of turns that follow the imported ones. After a rewind, or
-// where the imported state is not kept any more, the messages stay as they were imported.
+// further adds the messages of turns that follow the imported ones. After a rewind,
+// or if the imported state is no longer kept, the messages stay as they were
+// imported.
 func (e *exporter) further(ctx context.Context, info conversation.Info, doc cursor.Document, imported blob.ID) error {
 	var order []json.RawMessage
 	if json.Unmarshal(doc["fullConversationHeadersOnly"], &order) != nil || imported.IsZero() {

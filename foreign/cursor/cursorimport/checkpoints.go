@@ -40,8 +40,8 @@ func (j *job) mention(m cursor.Message) {
 	}
 }
 
-// missCheckpoints reports the checkpoints that messages name and that are not there.
-// Unreadable ones were reported already.
+// missCheckpoints reports the missing checkpoints that messages name. Unreadable ones
+// were reported already.
 func (j *job) missCheckpoints() {
 	missing := func(id string) bool {
 		_, found := j.readable[id]
@@ -73,8 +73,8 @@ func (j *job) sequence() []mention {
 	return out
 }
 
-// writeRecords makes a checkpoint of the store for each mention of a JSON checkpoint, so
-// that it can be shown, compared and gone back to like any other.
+// writeRecords makes a checkpoint of the store for each mention of a JSON checkpoint,
+// so that it can be shown, compared and rewound to like any other.
 func (j *job) writeRecords(ctx context.Context) error {
 	directory, sequence := j.directory, j.sequence()
 	if directory == "" || len(sequence) == 0 {
@@ -95,7 +95,7 @@ func (j *job) writeRecords(ctx context.Context) error {
 			if fatal(ctx, err) {
 				return err
 			}
-			continue // it was there a moment ago; the next import finds out
+			continue // it existed a moment ago; the next import finds out
 		}
 		one, err := j.imported(ctx, directory, cp, rest, originals)
 		rest = jsoncheckpoint.Later(cp, rest)
@@ -117,7 +117,7 @@ func (j *job) writeRecords(ctx context.Context) error {
 	return target(err)
 }
 
-// loseCheckpoint reports once that a checkpoint cannot be gone back to.
+// loseCheckpoint reports once that a checkpoint cannot be restored.
 func (j *job) loseCheckpoint(id string, err error) {
 	key := cursor.CheckpointPrefix + j.conv.ID + ":" + id
 	if !slices.ContainsFunc(j.damage, func(s Skipped) bool { return s.Key == key }) {
@@ -125,7 +125,7 @@ func (j *job) loseCheckpoint(id string, err error) {
 	}
 }
 
-// imported computes what going back to a checkpoint means.
+// imported computes the result of going back to a checkpoint.
 func (j *job) imported(ctx context.Context, directory string, cp, rest *jsoncheckpoint.Checkpoint, originals map[string]jsoncheckpoint.Original) (one checkpoint.Imported, err error) {
 	var later []*jsoncheckpoint.Checkpoint
 	if rest != nil {

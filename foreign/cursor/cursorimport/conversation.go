@@ -33,7 +33,7 @@ type job struct {
 	final    blob.ID // the final root, or zero
 	sourceID blob.ID
 	mentions []mention
-	// directory is what the checkpoints are about, or "".
+	// directory is the directory of the checkpoints, or "".
 	directory string
 	order     []string        // messages
 	turn      uint64          // of the last message
@@ -93,7 +93,7 @@ func (im *importer) conversation(ctx context.Context, h cursor.Header) error {
 	return err
 }
 
-// Reasons why nothing has to be done.
+// Reasons to skip a conversation.
 const (
 	alreadyImported = "already imported"
 	continuedHere   = "it was continued here since it was imported"
@@ -113,7 +113,7 @@ func (im *importer) known(ctx context.Context, id string) (*conversation.Info, e
 	return &info, nil
 }
 
-// reasonToSkip returns why nothing has to be done for a conversation, or "".
+// reasonToSkip returns why a conversation can be skipped, or "".
 func (im *importer) reasonToSkip(ctx context.Context, known *conversation.Info, digest string) (string, error) {
 	switch {
 	case known == nil:
@@ -233,7 +233,7 @@ func (j *job) restorePoint(ctx context.Context, m cursor.Message) error {
 	return err
 }
 
-// bring imports a state. An incomplete one is reported and not ok.
+// bring imports a state. It reports an incomplete one and returns false.
 func (j *job) bring(ctx context.Context, key string, root blob.ID, data []byte) (ok bool, err error) {
 	_, err = j.carry.bring(ctx, graph.State, root, data)
 	if err != nil && !fatal(ctx, err) {

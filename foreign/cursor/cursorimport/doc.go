@@ -9,8 +9,8 @@
 //	result, err := cursorimport.Import(ctx, src, dst, nil)
 //	source, err := cursorimport.ReadSource(ctx, dst, id) // rows and files as they were
 //
-// The package promises that an import never leaves an incomplete state, wherever it
-// is killed; that the next import finishes it; that damaged data is skipped with a
-// reason; and that conversations which were continued in the target stay as they
-// are. Reading the source is left to package cursor.
+// The package promises that an import never leaves an incomplete state, even if it is
+// killed; that the next import finishes it; that damaged data is skipped with a
+// reason; and that conversations that were continued in the target stay unchanged.
+// Reading the source is left to package cursor.
 package cursorimport

@@ -26,7 +26,7 @@ type Target struct {
 type Options struct {
 	// Conversations, if not nil, selects conversations and cloud agents.
 	Conversations func(cursor.Header) bool
-	// DryRun reads and counts, and writes nothing.
+	// DryRun reads and counts but writes nothing.
 	DryRun bool
 	// Progress, if not nil, is called before each conversation and from time to time
 	// while its blobs are copied.
@@ -58,8 +58,8 @@ type Result struct {
 type Skipped struct {
 	// Key is the conversation's id, or the row in the source.
 	Key, Reason string
-	// Damage means that something is broken or lost in the source. Otherwise nothing
-	// had to be done.
+	// Damage means that something is broken or lost in the source. Otherwise there was
+	// nothing to import.
 	Damage bool
 }
 
@@ -95,7 +95,7 @@ const (
 // nothing. A conversation that has grown since is continued; one that was continued
 // in the target is left alone. Damaged data is skipped with a reason and never leaves
 // an incomplete state. The error is set if the import ended early; the result counts
-// what was done until then.
+// what was imported until then.
 func Import(ctx context.Context, src *cursor.Store, dst Target, opts *Options) (Result, error) {
 	im := &importer{src: src, blobs: src.Blobs(), dst: dst, parents: map[string]string{}}
 	if opts != nil {

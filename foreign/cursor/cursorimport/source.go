@@ -39,8 +39,8 @@ const (
 	blobsPrefix    = "blobs/" // and the id
 )
 
-// OwnMessage reports whether a message id is one under which an import keeps something of
-// its own: no program that was imported knows it.
+// OwnMessage reports whether an import uses a message id for data of its own: no
+// imported program uses such ids.
 func OwnMessage(id string) bool {
 	return id == sourceMessage || id == agentMessage || Alternate(id)
 }
@@ -171,7 +171,7 @@ func (im *importer) anchor(ctx context.Context, conv, message string, id blob.ID
 	return true, target(err)
 }
 
-// Source is what an import stored of a conversation besides its states.
+// Source is what an import stored of a conversation in addition to its states.
 type Source struct {
 	blobs     blob.Store
 	segments  []blob.ID

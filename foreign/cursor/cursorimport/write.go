@@ -107,7 +107,7 @@ func (j *job) readRow(ctx context.Context, key string, fn func(context.Context, 
 func (j *job) readCheckpoints(ctx context.Context) error {
 	note := func(id string, raw []byte) error {
 		j.extras++
-		// A content that is lost is reported for each checkpoint that cannot be gone back to.
+		// Lost content is reported for each checkpoint that cannot be restored.
 		if err := j.im.copy(ctx, j.im.blobs, contentsOf(id, raw)); err != nil && fatal(ctx, err) {
 			return err
 		}
@@ -232,8 +232,8 @@ func (j *job) writeCheckpoints(ctx context.Context) error {
 	return commit()
 }
 
-// present returns those of some blobs that the target has. A row may name others, which
-// the source had lost.
+// present returns the blobs that the target has. A row may also name blobs that the
+// source had lost.
 func (j *job) present(ctx context.Context, ids []blob.ID) ([]blob.ID, error) {
 	if len(ids) == 0 {
 		return nil, nil

@@ -1,7 +1,7 @@
-// Package hooks is the hook protocol that Claude Code began and others took over: the
-// payload of an event, what its name means, and the entries of a settings file that run a
-// command for it. It promises that a payload which is not one gives foreign.ErrEvent. What
-// only one agent does is left to its adapter.
+// Package hooks implements the hook protocol that Claude Code introduced and others
+// adopted: the payload of an event, the meaning of its name, and the entries of a
+// settings file that run a command for it. It promises that anything but a payload
+// gives foreign.ErrEvent. Peculiarities of one agent are left to its adapter.
 package hooks
 
 import (
@@ -12,8 +12,7 @@ import (
 	"github.com/stet-dev/stet/foreign"
 )
 
-// Payload is what the agent writes to the hook. Fields that an event does not have are
-// empty.
+// Payload is the input of a hook. Fields that an event does not have are empty.
 type Payload struct {
 	Session    string          `json:"session_id"`
 	Transcript string          `json:"transcript_path"`
@@ -41,7 +40,7 @@ func Decode(payload []byte) (Payload, error) {
 	return p, nil
 }
 
-// Event returns the event of a payload with what all agents have in common.
+// Event returns the event of a payload, with the fields that all agents share.
 func (p Payload) Event(kind foreign.EventKind, raw []byte) foreign.Event {
 	return foreign.Event{
 		Kind: kind, Session: p.Session, Turn: p.PromptID, Workspace: p.Dir, Transcript: p.Transcript,
@@ -49,7 +48,8 @@ func (p Payload) Event(kind foreign.EventKind, raw []byte) foreign.Event {
 	}
 }
 
-// Kind returns what an event of the protocol means, NoEvent if it means nothing here.
+// Kind returns the kind of an event of the protocol, NoEvent if it means nothing
+// here.
 func Kind(event string) foreign.EventKind {
 	switch event {
 	case "SessionStart":
@@ -76,7 +76,7 @@ func Kind(event string) foreign.EventKind {
 type Subscription struct {
 	Event   string
 	Timeout time.Duration
-	// Tools means that the event has to say for which tools it is.
+	// Tools means that the subscription has to name the tools.
 	Tools bool
 }
 
@@ -103,8 +103,8 @@ type Style struct {
 	AllTools string
 	// Named entries have a name, which the agent shows.
 	Named bool
-	// Survives means that the agent stops where the program of a hook is missing, so that
-	// the command must succeed without it.
+	// Survives means that the agent stops if the program of a hook is missing, so the
+	// command must succeed without it.
 	Survives bool
 }
 

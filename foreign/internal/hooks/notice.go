@@ -2,8 +2,8 @@ package hooks
 
 import "encoding/json"
 
-// Notice is what a hook prints so that the model is shown a text with the prompt of an
-// event.
+// Notice returns the output of a hook that shows the model a text with the prompt of
+// an event.
 func Notice(event, text string) []byte {
 	type output struct {
 		Event   string `json:"hookEventName"`

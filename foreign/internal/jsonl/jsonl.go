@@ -1,7 +1,8 @@
-// Package jsonl reads files of JSON lines that another program is writing: it promises
-// bounded memory, offsets at which reading can continue, and that a line which is still
-// being written is not taken for a damaged one. A file may be compressed: offsets are then
-// those of its text, so that a file which is compressed later is read on as before.
+// Package jsonl reads files of JSON lines that another program is writing: it
+// promises bounded memory, offsets at which reading can continue, and that a line
+// that is still being written is not mistaken for a damaged one. A file may be
+// compressed: offsets refer to its text, so reading continues as before if a file is
+// compressed later.
 package jsonl
 
 import (
@@ -21,8 +22,8 @@ import (
 // Limits of a line, whatever its length in the file.
 const (
 	// LongLine is the length from which a line is shortened: of each text in it only
-	// LongText bytes are kept, and a note says how many there are more. So a line of any
-	// length is understood in bounded memory.
+	// LongText bytes are kept, and a note says how many there are more. A line of any
+	// length can thus be parsed in bounded memory.
 	LongLine = 2 << 20
 	// LongText is less than the mebibyte of a text that package turns keeps, which then
 	// adds no second note.
@@ -45,12 +46,13 @@ type Line struct {
 	tail []byte // the end of a shortened line as the file has it
 }
 
-// Lines returns the lines of a file from an offset on that are not empty. A line that is
-// longer than MaxLine, after it was shortened, is an error that is foreign.ErrUnreadable
-// and names file and line, and the next line follows. The last line of a file may lack its
-// end; it is returned if it is a whole JSON value. An offset behind the end of the file
-// gives foreign.ErrMark. If a compressed file is damaged, the lines before the damage are
-// returned and then an error that is foreign.ErrUnreadable.
+// Lines returns the non-empty lines of a file from an offset on. For a line that is
+// longer than MaxLine even after it was shortened, it yields an error that wraps
+// foreign.ErrUnreadable and names file and line, and continues. The last line of a
+// file may lack its end; it is returned if it is a whole JSON value. An offset beyond
+// the end of the file gives foreign.ErrMark. If a compressed file is damaged, the
+// lines before the damage are returned and then an error that wraps
+// foreign.ErrUnreadable.
 func Lines(ctx context.Context, path string, from int64) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		f, err := Open(path)
@@ -160,14 +162,14 @@ func (r *reader) finish(out Line, long *shortener, err error) (Line, error) {
 		out.Size = out.End - out.Offset - int64(end-len(out.Data))
 		return out, nil
 	default:
-		// At the end of the file the line is still being written. Behind damage it is
-		// not known how it goes on.
+		// At the end of the file the line is still being written. After damage it is
+		// unknown how it continues.
 		out.End = out.Offset
 		return out, err
 	}
 }
 
-// tooLong is the error for a line, which it names as editors count lines.
+// tooLong returns the error for a line, with its number as editors count lines.
 func (r *reader) tooLong(l Line) error {
 	place := fmt.Sprintf("at byte %d", l.Offset)
 	if n, err := countLines(r.path, l.Offset); err == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/stet-dev/stet/foreign"
 )
 
-// Compressed is how the name of a file ends whose text is compressed by zstd.
+// Compressed is the suffix of files whose text is compressed with zstd.
 const Compressed = ".zst"
 
 // maxWindow is the largest window of a compressed file that is read. It bounds the memory:
@@ -22,8 +22,9 @@ const maxWindow = 16 << 20
 // Name returns the name that a file has while it is not compressed.
 func Name(path string) string { return strings.TrimSuffix(path, Compressed) }
 
-// Present returns the name that a file has now: it may have been compressed, or unpacked,
-// since its path became known. It is the path itself if the file is under neither name.
+// Present returns the present name of a file: it may have been compressed, or
+// unpacked, since its path became known. It returns the path itself if neither file
+// exists.
 func Present(path string) string {
 	other := path + Compressed
 	if Name(path) != path {
@@ -37,9 +38,9 @@ func Present(path string) string {
 	return path
 }
 
-// Open opens the text of a file. A compressed one is decompressed while it is read, and
-// damage in it is an error of Read that is foreign.ErrUnreadable, behind everything that
-// can be read.
+// Open opens the text of a file. A compressed one is decompressed while it is read.
+// If it is damaged, Read returns everything that can be read and then an error that
+// wraps foreign.ErrUnreadable.
 func Open(path string) (io.ReadCloser, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -75,7 +76,8 @@ func (u *unpacked) Close() error {
 	return u.file.Close()
 }
 
-// skip goes on by some bytes. Fewer bytes give foreign.ErrMark, here or at the next read.
+// skip skips some bytes. If there are fewer, the error is foreign.ErrMark, here or at
+// the next read.
 func skip(r io.Reader, n int64) error {
 	if s, ok := r.(io.Seeker); ok {
 		_, err := s.Seek(n, io.SeekCurrent)

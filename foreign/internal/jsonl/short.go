@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// shortener takes a line in parts and keeps it without the most of its long texts. It
+// shortener takes a line in parts and keeps it without most of its long texts. It
 // needs as much memory as it keeps, at most MaxLine.
 type shortener struct {
 	out  []byte // what is kept

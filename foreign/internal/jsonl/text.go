@@ -9,9 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns the text of a JSON string. It is for values that a decoder has checked and
-// not decoded, a json.RawMessage: most of a record is texts inside of texts, and the
-// decoder would look at each byte of them twice more. ok is false for other values.
+// Text returns the text of a JSON string. It is for values that a decoder has checked
+// but not decoded, such as a json.RawMessage: most of a record is strings within
+// strings, and the decoder would read each byte of them twice more. ok is false for
+// other values.
 func Text(raw []byte) (text string, ok bool) {
 	if len(raw) < 2 || raw[0] != '"' || raw[len(raw)-1] != '"' {
 		return "", false

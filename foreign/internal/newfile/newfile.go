@@ -1,6 +1,6 @@
-// Package newfile makes files beside those of an agent: it promises that a file appears
-// whole or not at all, that it is on disk when Create returns, and that a file which is
-// there already is never replaced.
+// Package newfile creates files beside those of an agent: it promises that a file
+// appears complete or not at all, that it is on disk when Create returns, and that an
+// existing file is never replaced.
 package newfile
 
 import (
@@ -43,9 +43,9 @@ func Create(path string, write func(io.Writer) error) (err error) {
 	return osfile.SyncDir(filepath.Dir(path))
 }
 
-// CreateDir makes a new directory, readable only by the user, with what fill puts into the
-// directory that it is given. The directory appears when everything is in it. If the path
-// exists the error is fs.ErrExist. After an error nothing is left.
+// CreateDir creates a directory, readable only by the user, with what fill puts into
+// the temporary directory that it gets. The directory appears once it is complete. If
+// the path exists, the error is fs.ErrExist. After an error nothing is left.
 func CreateDir(path string, fill func(dir string) error) error {
 	if _, err := os.Lstat(path); err == nil {
 		return fmt.Errorf("create %s: %w", path, fs.ErrExist)
@@ -65,9 +65,9 @@ func CreateDir(path string, fill func(dir string) error) error {
 	return osfile.SyncDir(filepath.Dir(path))
 }
 
-// CreateAt is Create for a file that fill writes under another name, such as a database,
-// which may have files beside it until it is closed. fill gets a path in a directory of its
-// own, where nothing is yet.
+// CreateAt is Create for a file that fill writes under another name, such as a
+// database, which may have files beside it until it is closed. fill gets a path in an
+// empty directory of its own.
 func CreateAt(path string, fill func(temp string) error) error {
 	if _, err := os.Lstat(path); err == nil {
 		return fmt.Errorf("create %s: %w", path, fs.ErrExist)

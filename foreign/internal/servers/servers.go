@@ -1,7 +1,7 @@
 // Package servers writes the entries of settings by which agents start a server of the Model
-// Context Protocol. It promises that the entry is known to be ours wherever the program is,
-// and that a server of the same name that the user registered stays. Which file an agent
-// reads, and what its entries look like besides, is left to adapters.
+// Context Protocol. It promises that the entry can be recognised as ours wherever the
+// program is, and that a server with the same name that the user registered stays. Adapters
+// decide which file to change and what else its entries contain.
 //
 //	servers.Member(path, []string{"mcpServers"}, c, func(program string, args []string) any {
 //		return server{Command: program, Args: args}
@@ -16,7 +16,7 @@ import (
 	"github.com/stet-dev/stet/foreign"
 )
 
-// Name is how agents know the server.
+// Name is the name of the server for agents.
 const Name = "stet"
 
 // Member returns the change of a JSON file that registers a command as a member of an

@@ -13,15 +13,15 @@ import (
 	"github.com/stet-dev/stet/internal/osfile"
 )
 
-// Result is what a change did to a file.
+// Result is the effect of a change on a file.
 type Result struct {
 	// Before and After are the content; nil means that there is no file.
 	Before, After []byte
-	// Backup is the copy that was made of the file as it was, or "".
+	// Backup is the copy that was made of the original file, or "".
 	Backup string
 }
 
-// Changed reports whether the file is another one than before.
+// Changed reports whether the file differs from before.
 func (r Result) Changed() bool {
 	return (r.Before == nil) != (r.After == nil) || !bytes.Equal(r.Before, r.After)
 }
@@ -52,21 +52,21 @@ func PlanRevert(c foreign.Change) (Result, error) {
 	return Result{Before: before, After: after}, nil
 }
 
-// Applied reports whether a change is in its file.
+// Applied reports whether a change has been made in its file.
 func Applied(c foreign.Change) (bool, error) {
 	r, err := Plan(c)
 	return err == nil && !r.Changed(), err
 }
 
-// Apply makes a change. The file as it was is kept beside it, under its name and
-// ".stet-1" or the next number that is free. The error is foreign.ErrSettings, and nothing
-// was changed, if the file is not one that stet may write.
+// Apply makes a change. It keeps a copy of the original beside the file, under its
+// name and ".stet-1" or the next free number. If stet may not write the file, the
+// error is foreign.ErrSettings and nothing was changed.
 func Apply(c foreign.Change) (Result, error) {
 	return write(c.Path, func() (Result, error) { return Plan(c) })
 }
 
-// Revert takes a change back and removes the copy that Apply made, if the file is now what
-// the copy holds.
+// Revert reverts a change, and removes the copy that Apply made if the file now
+// equals it.
 func Revert(c foreign.Change) (Result, error) {
 	r, err := write(c.Path, func() (Result, error) { return PlanRevert(c) })
 	if err != nil || !r.Changed() {
@@ -95,8 +95,8 @@ func apply(c foreign.Change, before []byte) ([]byte, error) {
 	return c.Content, nil
 }
 
-// ours reports whether a file that is only ours is there, of whatever release: its first
-// line is the same.
+// ours reports whether a file is entirely ours, from any release: its first line is
+// always the same.
 func ours(c foreign.Change, have []byte) bool {
 	first := func(b []byte) []byte {
 		line, _, _ := bytes.Cut(b, []byte("\n"))
@@ -190,7 +190,8 @@ func write(path string, plan func() (Result, error)) (Result, error) {
 	return Result{}, fmt.Errorf("%w: %s keeps changing", foreign.ErrSettings, path)
 }
 
-// replace writes a file whole. It reports false if the file is not what the plan read.
+// replace replaces a whole file. It reports false if the file differs from what the
+// plan read.
 func replace(path string, r *Result) (done bool, err error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -227,7 +228,7 @@ func replace(path string, r *Result) (done bool, err error) {
 	return true, osfile.SyncDir(dir)
 }
 
-// backup keeps a copy. One that is there already is enough.
+// backup keeps a copy. An existing one is enough.
 func backup(path string, data []byte, mode fs.FileMode) (string, error) {
 	have := backups(path)
 	for _, name := range have {

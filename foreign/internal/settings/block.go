@@ -18,9 +18,10 @@ func blockText(b foreign.Block) string {
 	return blockMark + "\n[" + b.Table + "]\n" + strings.Join(b.Lines, "\n") + "\n"
 }
 
-// addBlock adds a table at the end of a TOML file, or exchanges the one of an earlier
-// release. A table of that name that is not ours stays. The line end before the mark is
-// ours, so that a file without one at its end is as it was when the block is removed.
+// addBlock adds a table at the end of a TOML file, or replaces one of an earlier
+// release. A table with that name that is not ours stays. The line end before the
+// mark is ours, so that a file that did not end in one is as before when the block is
+// removed.
 func addBlock(src []byte, b foreign.Block) ([]byte, error) {
 	there, err := hasTable(src, b.Table)
 	if err != nil {
@@ -60,7 +61,7 @@ func inline(src []byte, table string) bool {
 	return false
 }
 
-// removeBlock removes our table, and those inside of it, which the agent made for it.
+// removeBlock removes our table, and the tables inside it, which the agent made.
 func removeBlock(src []byte, b foreign.Block) ([]byte, error) {
 	from, to, ours := findBlock(src, b)
 	if !ours {
@@ -86,8 +87,8 @@ func removeBlock(src []byte, b foreign.Block) ([]byte, error) {
 	}
 }
 
-// findBlock returns the place of our table: the mark, the head, and the lines with our
-// keys behind it. What others added stays.
+// findBlock returns the place of our table: the mark, the head, and the lines with
+// our keys after it. What others added stays.
 func findBlock(src []byte, b foreign.Block) (from, to int, ok bool) {
 	head := blockMark + "\n[" + b.Table + "]\n"
 	if from = lineStart(src, head); from < 0 {

@@ -1,12 +1,12 @@
-// Package settings adds entries to the JSON settings of other programs and takes them out
-// again. It promises that everything else in the file stays as it is, byte for byte:
-// order, comments, indentation, line ends; that adding twice changes nothing; that what
-// was added can be removed so that the file is as it was; and that a file which it does
-// not understand is refused and never written.
+// Package settings adds entries to the JSON settings of other programs and takes them
+// out again. It promises that everything else in the file stays unchanged, byte for
+// byte: order, comments, indentation, line ends; that adding twice changes nothing;
+// that removing what was added restores the original file; and that a file that it
+// cannot parse is rejected and never written.
 //
-// The edits are made in the text. Whether an empty list was there before or was made for
-// an entry can be seen in the spaces around the entry: a list that Add makes has them, and
-// in a list that was there and empty the entry stands directly before its end.
+// The edits are made in the text. The spaces around an entry show whether an empty
+// list existed before or was made for the entry: a list that Add makes has them, and
+// in an existing empty list the entry stands directly before the end.
 package settings
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/stet-dev/stet/foreign"
 )
 
-// Add adds entries. An entry that is there already stays; one of an earlier release, which
-// is known by Ours, is replaced. Entries of one list must differ in Ours.
+// Add adds entries. An existing entry stays; one of an earlier release, which Ours
+// identifies, is replaced. Entries of one list must differ in Ours.
 func Add(src []byte, entries []foreign.HookEntry) ([]byte, error) {
 	for _, e := range entries {
 		var err error
@@ -31,13 +31,13 @@ func Add(src []byte, entries []foreign.HookEntry) ([]byte, error) {
 	return src, nil
 }
 
-// Has reports whether all entries are there.
+// Has reports whether all entries exist.
 func Has(src []byte, entries []foreign.HookEntry) bool {
 	after, err := Add(src, entries)
 	return err == nil && len(entries) > 0 && bytes.Equal(src, after)
 }
 
-// Remove removes entries, of whatever release, and the lists that were made for them.
+// Remove removes entries, of any release, and the lists that were made for them.
 func Remove(src []byte, entries []foreign.HookEntry) ([]byte, error) {
 	for _, e := range slices.Backward(entries) {
 		for {
@@ -99,8 +99,8 @@ func add(src []byte, e foreign.HookEntry) ([]byte, error) {
 	}
 }
 
-// walk returns the values on the way to the container of an entry, as far as they are
-// there.
+// walk returns the values on the way to the container of an entry, as far as they
+// exist.
 func walk(root *node, e foreign.HookEntry) ([]*node, error) {
 	path, keys := []*node{root}, e.List
 	for i, key := range keys {

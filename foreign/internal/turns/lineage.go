@@ -8,9 +8,8 @@ import (
 	"github.com/stet-dev/stet/foreign"
 )
 
-// Lineage knows, for a record whose lines name the line that they continue, which turn
-// each line belongs to: a prompt may continue any of them. It keeps a few bytes for each
-// line.
+// Lineage maps lines to turns, for a record whose lines name the line that they
+// continue: a prompt may continue any of them. It keeps a few bytes for each line.
 type Lineage struct {
 	resumed bool
 	seed    maphash.Seed
@@ -37,13 +36,13 @@ func (l *Lineage) Has(line string) bool {
 	return ok
 }
 
-// Add says that a line belongs to the last turn.
+// Add assigns a line to the last turn.
 func (l *Lineage) Add(line string) {
 	l.lines[maphash.String(l.seed, line)] = int32(len(l.turns) - 1)
 }
 
-// AddTo says that a line belongs to the turn of another one, or to the last turn if the
-// other one is not known.
+// AddTo assigns a line to the turn of another one, or to the last turn if the other
+// one is unknown.
 func (l *Lineage) AddTo(line, other string) {
 	l.Add(line)
 	if turn, ok := l.lines[maphash.String(l.seed, other)]; ok {
@@ -51,15 +50,15 @@ func (l *Lineage) AddTo(line, other string) {
 	}
 }
 
-// Begin says that a turn begins at an offset.
+// Begin records that a turn begins at an offset.
 func (l *Lineage) Begin(t foreign.Turn, at int64) {
 	l.at[t.ID] = len(l.turns)
 	l.turns = append(l.turns, lineageTurn{t.ID, t.Follows, at})
 }
 
-// Follows returns what a turn follows whose first line continues another line, in the
-// words of foreign.Turn.Follows. The error is foreign.ErrMark if that is a turn before the
-// mark.
+// Follows returns the value of foreign.Turn.Follows for a turn whose first line
+// continues another line. The error is foreign.ErrMark if that line belongs to a turn
+// before the mark.
 func (l *Lineage) Follows(parent string) (string, error) {
 	last := int32(len(l.turns) - 1)
 	turn, ok := l.lines[maphash.String(l.seed, parent)]
@@ -83,9 +82,9 @@ func (l *Lineage) Follows(parent string) (string, error) {
 // Span is a part of a record.
 type Span struct{ Begin, End int64 }
 
-// Leading returns the parts of the record that lead to an offset inside a turn, in order;
-// what precedes the first turn is one of them. It returns nil if the turn is not there or
-// does not reach the offset.
+// Leading returns the parts of the record that lead to an offset inside a turn, in
+// order; what precedes the first turn is one of them. It returns nil if the turn does
+// not exist or does not reach the offset.
 func (l *Lineage) Leading(turn string, end int64) []Span {
 	last, ok := l.at[turn]
 	if !ok || end <= l.turns[last].begin {

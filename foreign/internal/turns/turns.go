@@ -1,7 +1,7 @@
-// Package turns builds the turns of a session from a record that is read piece by piece.
-// It promises that a turn takes bounded memory, whatever the record holds, and that the
-// rules which all agents share stand once: which turn an answer belongs to, where reading
-// continues, what is cut.
+// Package turns builds the turns of a session from a record that is read piece by
+// piece. It promises that a turn takes bounded memory for any record, and it is the
+// one place for the rules that all agents share: which turn an answer belongs to,
+// where reading continues, what is cut.
 package turns
 
 import (
@@ -21,12 +21,12 @@ const (
 )
 
 // Builder collects one turn at a time and yields it when it is complete. After the
-// consumer has stopped, or after an error, it ignores what comes: readers look at Stopped
-// once for each line.
+// consumer has stopped, or after an error, it ignores further input: readers check
+// Stopped once for each line.
 type Builder struct {
-	// Note is what a reader must know besides the offset where reading continues, such as
-	// the id of the last line. It becomes part of the marks. Readers change it after they
-	// have called Begin for a line.
+	// Note is what a reader needs in addition to the offset to continue reading, such as
+	// the id of the last line. It becomes part of the marks. Readers change it after
+	// they have called Begin for a line.
 	Note string
 
 	yield   func(foreign.Turn, error) bool
@@ -45,7 +45,7 @@ func New(from foreign.Mark, yield func(foreign.Turn, error) bool) *Builder {
 	return &Builder{yield: yield, resumed: from != ""}
 }
 
-// Stopped reports whether nothing more is wanted.
+// Stopped reports whether the consumer has stopped.
 func (b *Builder) Stopped() bool { return b.stopped }
 
 // Fail reports an error. One that is not foreign.ErrUnreadable is the last.
@@ -70,9 +70,9 @@ func (b *Builder) Begin(t foreign.Turn, at int64) {
 	b.turn = &t
 }
 
-// Done says that the record shows the end of the turn, in a line that ends at an offset.
-// What follows until the next turn belongs to none, so that reading continues there
-// whenever the turn is read. Note must be that of the line.
+// Done records that the record shows the end of the turn, in a line that ends at an
+// offset. Lines from there to the next turn belong to no turn, so reading always
+// continues there. Note must be that of the line.
 func (b *Builder) Done(end int64) {
 	if b.turn != nil {
 		b.turn.Done, b.done = true, Offset(end, b.Note)
@@ -89,9 +89,9 @@ func (b *Builder) Prompt(text string) {
 // Turn returns the current turn for changes, nil before the first.
 func (b *Builder) Turn() *foreign.Turn { return b.turn }
 
-// Active reports whether there is a turn that content can belong to. Content before the
-// first turn of a record is not part of any; content behind a mark belongs to a turn
-// before it, so that the session must be read from the beginning.
+// Active reports whether there is a turn that content can belong to. Content before
+// the first turn of a record is not part of any; content right after a mark belongs
+// to a turn before it, so the session must be read from the beginning.
 func (b *Builder) Active() bool {
 	if b.turn == nil && b.resumed && !b.stopped {
 		b.Fail(fmt.Errorf("%w: a turn before the mark has grown", foreign.ErrMark))
@@ -114,7 +114,7 @@ func (b *Builder) Thinking(text string, at time.Time) {
 	}
 }
 
-// Call adds the call of a tool. A call whose id is known already replaces the one before.
+// Call adds the call of a tool. A call with a known id replaces the earlier one.
 func (b *Builder) Call(c foreign.Call, at time.Time) {
 	if !b.Active() {
 		return
@@ -152,7 +152,7 @@ func (b *Builder) Answer(id string, output string, change func(*foreign.Call)) b
 // Find returns a call of this turn, or nil.
 func (b *Builder) Find(id string) *foreign.Call { return b.calls[id] }
 
-// Seen notes a time at which the turn was still going on.
+// Seen records a time at which the turn was still running.
 func (b *Builder) Seen(at time.Time) {
 	if b.turn == nil || at.IsZero() {
 		return
@@ -204,7 +204,7 @@ func (b *Builder) finish(mark foreign.Mark) {
 
 func (b *Builder) add(s foreign.Step) { b.turn.Steps = append(b.turn.Steps, s) }
 
-// keep cuts a text to what a turn may hold.
+// keep cuts a text to the size that a turn may hold.
 func (b *Builder) keep(text string) string {
 	room := min(maxText, max(0, maxTurn-b.size))
 	if len(text) > room {

@@ -41,8 +41,8 @@ var concurrency = []named{
 	{"deletes and sets of the same rows side by side", deletesBeside},
 }
 
-// anyOrder has writers that name the same rows in opposite orders. A store that locks
-// rows as they come would end some of them.
+// anyOrder runs writers that name the same rows in opposite orders. In a store that locks
+// rows in the given order, some of them would deadlock and fail.
 func anyOrder(x *scratch) {
 	const rows = 12
 	writer := func(id int, place func(int) int) func(int) error {
@@ -71,7 +71,7 @@ func anyOrder(x *scratch) {
 	}
 }
 
-// deletesBeside has writers that set rows while another deletes the range that holds
+// deletesBeside runs writers that set rows while another deletes the range that holds
 // them. None fails, and each batch is there as a whole or not at all.
 func deletesBeside(x *scratch) {
 	names := []string{"b", "a", "c"}
@@ -91,8 +91,8 @@ func deletesBeside(x *scratch) {
 	x.must(x.wholeBatch(names), "after all commits")
 }
 
-// wholeBatch reads rows that are always set together. Reads one after the other may see
-// several batches, so it asks with a commit whether all of them held at one moment.
+// wholeBatch reads rows that are always set together. Separate reads may see several
+// batches, so it checks with a commit whether all of them held at one moment.
 func (x *scratch) wholeBatch(names []string) error {
 	check, values := &kv.Batch{}, map[string]bool{}
 	for _, name := range names {

@@ -115,7 +115,7 @@ func (x *scratch) key(name string) string { return x.prefix + name }
 
 func (x *scratch) all() kv.Range { return keyspace.Prefix(x.prefix) }
 
-// put sets one row whatever it was before and returns what is stored.
+// put sets one row, regardless of its old value, and returns what is stored.
 func (x *scratch) put(name, value string) kv.Row {
 	x.must(x.store.Commit(x.ctx, &kv.Batch{Set: []kv.Set{x.set(name, value)}}), "set "+name)
 	return x.get(name)

@@ -47,7 +47,8 @@ func (s *Source) Sections(ctx context.Context, info conversation.Info) ([]Sectio
 }
 
 // left returns the last saves of the branches that rewinds left behind, oldest first.
-// Only conversations with a rewind pay for it: their branches have labels.
+// Only conversations with a rewind cost more than one read: their last saves have a
+// branch label.
 func (s *Source) left(ctx context.Context, info conversation.Info) ([]conversation.Save, error) {
 	for last, err := range s.Conversations.History(ctx, info.ID, &conversation.HistoryOptions{Newest: true, Limit: 1}) {
 		if err != nil || last.Branch == "" {

@@ -12,9 +12,9 @@ import (
 	"github.com/stet-dev/stet/kv"
 )
 
-// Changes are the conversations that were changed, by the rows that every commit of a
-// change sets. An index that has seen all of them at these versions is up to date,
-// unless some were trimmed since it last looked.
+// Changes holds the changed conversations, by the rows that every commit of a change
+// sets. An index that has seen all of them at these versions is up to date, unless some
+// were trimmed since it last looked.
 type Changes struct {
 	// Rows has the version of the row of each conversation.
 	Rows map[string]uint64
@@ -26,7 +26,7 @@ type Changes struct {
 // trimmedKey is changed with every trimming.
 var trimmedKey = keyspace.Setting("changes-trimmed")
 
-// Changes returns the changes. Their rows are read last: a trimming in between shows at
+// Changes returns the changes. Their rows are read last: a trimming in between shows in
 // the next call.
 func (s *Source) Changes(ctx context.Context) (Changes, error) {
 	c := Changes{Rows: make(map[string]uint64)}

@@ -38,7 +38,7 @@ type Marks struct {
 	RecordVersion uint64
 }
 
-// Known is what an index records of a conversation.
+// Known is what an index records about a conversation.
 type Known struct {
 	ID    string
 	Marks Marks

@@ -61,7 +61,7 @@ func Fitting[T any, M interface {
 	}
 }
 
-// Damaged names the entries of a list that cannot be read.
+// Damaged lists the entries of a list that cannot be read.
 func Damaged(damaged []conversation.Unreadable) []*stetv1.Unreadable {
 	var out []*stetv1.Unreadable
 	for _, bad := range damaged {

@@ -123,12 +123,13 @@ func cellEnd(line []byte, pos, limit int, escaped func(pipe int)) int {
 	return limit
 }
 
-// Code shows backslashes as they are, but in a table they are taken from pipes. Which ones
-// is known when rows are parsed, and what is code only at the end.
+// Code shows backslashes unchanged, except that in a table those before pipes are
+// removed. Their places are known when rows are parsed, but what is code is known
+// only at the end.
 
 var escapedCellsKey = parser.NewContextKey()
 
-// escapedCell is a cell with backslashes to take away.
+// escapedCell is a cell with backslashes to remove.
 type escapedCell struct {
 	cell *ast.TableCell
 	at   []int // where they are in the source
@@ -144,7 +145,7 @@ func noteEscaped(pc parser.Context, cell *ast.TableCell, backslash int) {
 	last.at = append(last.at, backslash)
 }
 
-// escapedPipes takes the backslashes away.
+// escapedPipes removes the backslashes.
 type escapedPipes struct{}
 
 // Transform implements parser.ASTTransformer.
@@ -152,7 +153,7 @@ func (escapedPipes) Transform(_ *gast.Document, _ text.Reader, pc parser.Context
 	cells, _ := pc.Get(escapedCellsKey).([]*escapedCell)
 	pc.Set(escapedCellsKey, nil)
 	for _, c := range cells {
-		// The walk has no way to fail: its function never returns an error.
+		// The walk cannot fail: its function never returns an error.
 		_ = gast.Walk(c.cell, func(n gast.Node, entering bool) (gast.WalkStatus, error) {
 			if entering && n.Kind() == gast.KindCodeSpan {
 				c.unescape(n)

@@ -109,16 +109,16 @@ func Open(t testing.TB, path string, opts *cursor.Options) *cursor.Store {
 	return s
 }
 
-// OwnRow reports whether a row is one that each store makes for itself: with a random
-// salt, the lists of conversations by workspace and agent; what changed for indexes; and
-// how far it was compacted, which depends on the time that it had.
+// OwnRow reports whether each store makes a row for itself: the lists of
+// conversations by workspace and agent, with a random salt; the changes for indexes;
+// and the progress of compaction, which depends on timing.
 func OwnRow(key string) bool {
 	return keyspace.AllConversationsOf().Contains(key) || keyspace.AllChanged().Contains(key) ||
 		key == keyspace.Setting("filters") || key == keyspace.Setting("settled")
 }
 
-// OpenDB returns a new stet store, and the same as what imports write into and exports
-// read.
+// OpenDB returns a new stet store, and the same store as the target of imports and
+// the source of exports.
 func OpenDB(t testing.TB) (*stet.DB, cursorimport.Target) {
 	t.Helper()
 	db, err := stet.Open(t.Context(), t.TempDir(), nil)
