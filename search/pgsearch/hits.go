@@ -93,7 +93,21 @@ func (f *finder) runs(ctx context.Context, sql string, arg any) ([]*run, error) 
 }
 
 // know reads what hits show of conversations. A missing one was removed.
-func (f *finder) know(ctx context.Context, q queries, convs [][]byte) error {
+func (f *finder) know(ctx context.Context, q batches, convs [][]byte) error {
+	b := &pgx.Batch{}
+	if f.queueConvs(b, convs); b.Len() == 0 {
+		return nil
+	}
+	return q.SendBatch(ctx, b).Close()
+}
+
+// batches is a pool or a transaction.
+type batches interface {
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+}
+
+// queueConvs queues the statement that reads those conversations that are not known, if any.
+func (f *finder) queueConvs(b *pgx.Batch, convs [][]byte) {
 	var ask [][]byte
 	asked := make(map[string]bool)
 	for _, conv := range convs {
@@ -103,19 +117,25 @@ func (f *finder) know(ctx context.Context, q queries, convs [][]byte) error {
 		}
 	}
 	if len(ask) == 0 {
-		return nil
+		return
 	}
-	rows, err := q.Query(ctx, f.db.sql(convsSQL), f.tenant, ask)
-	if err != nil {
+	b.Queue(f.db.sql(convsSQL), f.tenant, ask).Query(func(rows pgx.Rows) error {
+		var conv, id, title []byte
+		var updated int64
+		_, err := pgx.ForEachRow(rows, []any{&conv, &id, &title, &updated}, func() error {
+			f.convs[string(conv)] = convRow{string(id), string(title), updated}
+			return nil
+		})
 		return err
-	}
-	var conv, id, title []byte
-	var updated int64
-	_, err = pgx.ForEachRow(rows, []any{&conv, &id, &title, &updated}, func() error {
-		f.convs[string(conv)] = convRow{string(id), string(title), updated}
-		return nil
 	})
-	return err
+}
+
+func convsOf(some []ranked) [][]byte {
+	convs := make([][]byte, len(some))
+	for i := range some {
+		convs[i] = some[i].conv
+	}
+	return convs
 }
 
 // list finds messages by filters alone, the newest first.
@@ -152,11 +172,7 @@ const readers = 8
 // words after all.
 func (f *finder) hits(ctx context.Context, some []ranked) ([]*search.Hit, error) {
 	hits, errs := make([]*search.Hit, len(some)), make([]error, len(some))
-	var convs [][]byte
-	for _, r := range some {
-		convs = append(convs, r.conv)
-	}
-	if err := f.know(ctx, f.db.pool, convs); err != nil {
+	if err := f.know(ctx, f.db.pool, convsOf(some)); err != nil {
 		return nil, err
 	}
 	byConv := make(map[string][]int)

@@ -126,11 +126,12 @@ type Index struct {
 	// use.
 	Packed func(ctx context.Context, id string) (bool, error)
 
-	db     *DB
-	tenant string
-	source *corpus.Source
-	rows   kv.Store
-	closed atomic.Bool
+	db       *DB
+	tenant   string
+	source   *corpus.Source
+	rows     kv.Store
+	closed   atomic.Bool
+	lastSalt atomic.Pointer[[]byte] // of the tenant, as the last search read it
 
 	done, total atomic.Int64 // of the conversations that a running update changes
 }

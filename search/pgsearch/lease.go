@@ -79,9 +79,14 @@ func (ix *Index) ensure(ctx context.Context) error {
 
 // load reads the row of the tenant; ok is false if there is none.
 func (ix *Index) load(ctx context.Context, q queries) (s state, ok bool, err error) {
+	return readState(q.QueryRow(ctx, ix.db.sql(stateSQL), ix.tenant))
+}
+
+const stateSQL = `SELECT mode, salt, next, complete, place, dropped FROM @tenant WHERE tenant = $1`
+
+func readState(row pgx.Row) (s state, ok bool, err error) {
 	var place []byte
-	err = q.QueryRow(ctx, ix.db.sql(`SELECT mode, salt, next, complete, place, dropped FROM @tenant WHERE tenant = $1`), ix.tenant).
-		Scan(&s.mode, &s.salt, &s.next, &s.complete, &place, &s.dropped)
+	err = row.Scan(&s.mode, &s.salt, &s.next, &s.complete, &place, &s.dropped)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return s, false, nil
 	}

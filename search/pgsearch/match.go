@@ -1,6 +1,7 @@
 package pgsearch
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"sort"
@@ -8,26 +9,74 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// match finds messages by their words. Segments are read latest first, and no more once
-// enough messages were found.
-func (f *finder) match(ctx context.Context, salt []byte) error {
-	segments, err := f.segments(ctx, f.tx)
-	if err != nil || len(segments) == 0 {
+// firstSegments is how many segments are read together at first. A frequent word is found
+// often enough in them.
+const firstSegments = 8
+
+// firstRead is what the first round trip of a search reads of its words. The keys of words need
+// the tenant's salt, so it supposes that the salt is the one that was last seen.
+type firstRead struct {
+	segments []segment
+	salt     []byte
+	entries  map[int64][]entry // of the last firstSegments segments
+}
+
+// queueWords queues the statements that read the segments and what the latest ones have of
+// the words.
+func (f *finder) queueWords(b *pgx.Batch) *firstRead {
+	w := &firstRead{}
+	b.Queue(f.db.sql(segmentsSQL), f.tenant).Query(func(rows pgx.Rows) (err error) {
+		w.segments, err = readSegments(rows)
 		return err
+	})
+	if salt := f.lastSalt.Load(); salt != nil {
+		w.salt = *salt
+		want := f.keys(w.salt)
+		low, high := bounds(want)
+		b.Queue(f.db.sql(latestEntriesSQL), f.tenant, firstSegments, low, high).Query(func(rows pgx.Rows) (err error) {
+			w.entries, err = readEntries(rows, want)
+			return err
+		})
 	}
-	var want []keys
+	return w
+}
+
+// keys returns the keys of the words of the query, phrase by phrase.
+func (f *finder) keys(salt []byte) (want []keys) {
 	for _, p := range f.q.phrases {
 		for i, word := range p.words {
 			want = append(want, keysOf(salt, word, p.prefix && i == len(p.words)-1))
 		}
 	}
-	// Few segments are read together, then more: a frequent word is found in the first.
-	for end, n := len(segments), 4; end > 0 && len(f.ranked) < maxRanked; n *= 4 {
+	return want
+}
+
+// bounds returns the ends of ranges of keys, as statements take them.
+func bounds(want []keys) (low, high [][]byte) {
+	low, high = make([][]byte, len(want)), make([][]byte, len(want))
+	for i := range want {
+		low[i], high[i] = want[i].low.slice(), want[i].high.slice()
+	}
+	return low, high
+}
+
+// match finds messages by their words. Segments are read latest first, and no more once
+// enough messages were found.
+func (f *finder) match(ctx context.Context, salt []byte, first *firstRead) error {
+	if !bytes.Equal(salt, first.salt) {
+		f.lastSalt.Store(&salt)
+		first.entries = nil
+	}
+	want := f.keys(salt)
+	segments, entries := first.segments, first.entries
+	for end, n := len(segments), firstSegments; end > 0 && len(f.ranked) < maxRanked; n *= 4 {
 		some := segments[max(0, end-n):end]
 		end -= len(some)
-		entries, err := f.entries(ctx, some, want)
-		if err != nil {
-			return err
+		if entries == nil {
+			var err error
+			if entries, err = f.entries(ctx, some, want); err != nil {
+				return err
+			}
 		}
 		for i := len(some) - 1; i >= 0 && len(f.ranked) < maxRanked; i-- {
 			matches, err := f.matches(some[i], entries[some[i].seg], want)
@@ -38,37 +87,46 @@ func (f *finder) match(ctx context.Context, salt []byte) error {
 				return err
 			}
 		}
+		entries = nil
 	}
 	return nil
 }
 
 // entriesSQL returns the blocks that can have keys of a range, for each range and
 // segment: those that begin within it, and the one before.
-const entriesSQL = `SELECT b.seg, b.data FROM (
-	SELECT DISTINCT s.seg, x.first, x.block FROM unnest($2::bigint[]) AS s (seg), unnest($3::bytea[], $4::bytea[]) AS r (low, high),
+const (
+	entriesSQL       = entriesOf + `unnest($2::bigint[]) AS s (seg)` + entriesIn
+	latestEntriesSQL = entriesOf + `(SELECT seg FROM @segment WHERE tenant = $1 ORDER BY start DESC LIMIT $2) AS s` + entriesIn
+
+	entriesOf = `SELECT b.seg, b.data FROM (
+	SELECT DISTINCT s.seg, x.first, x.block FROM `
+	entriesIn = `, unnest($3::bytea[], $4::bytea[]) AS r (low, high),
 	LATERAL (
 		(SELECT first, block FROM @block WHERE tenant = $1 AND seg = s.seg AND first < r.low ORDER BY first DESC, block DESC LIMIT 1)
 		UNION ALL
 		(SELECT first, block FROM @block WHERE tenant = $1 AND seg = s.seg AND first >= r.low AND first <= r.high)) AS x) AS w
 	JOIN @block b ON b.tenant = $1 AND b.seg = w.seg AND b.first = w.first AND b.block = w.block ORDER BY b.seg, b.first, b.block`
+)
 
 // entries reads the lists of the wanted words.
 func (f *finder) entries(ctx context.Context, some []segment, want []keys) (map[int64][]entry, error) {
-	segs, low, high := make([]int64, len(some)), make([][]byte, len(want)), make([][]byte, len(want))
+	segs := make([]int64, len(some))
 	for i, s := range some {
 		segs[i] = s.seg
 	}
-	for i := range want {
-		low[i], high[i] = want[i].low.slice(), want[i].high.slice()
-	}
+	low, high := bounds(want)
 	rows, err := f.tx.Query(ctx, f.db.sql(entriesSQL), f.tenant, segs, low, high)
 	if err != nil {
 		return nil, err
 	}
+	return readEntries(rows, want)
+}
+
+func readEntries(rows pgx.Rows, want []keys) (map[int64][]entry, error) {
 	all := make(map[int64][]entry)
 	var seg int64
 	var data []byte
-	_, err = pgx.ForEachRow(rows, []any{&seg, &data}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&seg, &data}, func() error {
 		entries, err := decodeBlock(data)
 		for _, e := range entries {
 			if slices.ContainsFunc(want, func(r keys) bool { return r.has(e.key) }) {

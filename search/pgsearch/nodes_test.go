@@ -263,3 +263,26 @@ func TestBadConnectionStrings(t *testing.T) {
 		t.Error("a strange schema is taken")
 	}
 }
+
+// TestARareWordTakesThreeRoundTrips: a search spends its time on the way to the database. The
+// first one of a process does not know the salt of the tenant, and a connection prepares each
+// statement once.
+func TestARareWordTakesThreeRoundTrips(t *testing.T) {
+	dsn, trips := realservers.CountTrips(t, newDatabase(t))
+	s := newStore()
+	s.say(t, "zoo", "the elephant", "the giraffe")
+	ix := s.index(t, openDB(t, dsn), "tenant")
+	update(t, ix)
+	find := func(word string) {
+		page, err := ix.Search(t.Context(), word, nil)
+		check(t, err)
+		if len(page.Hits) != 1 || page.Hits[0].Title != "about zoo" {
+			t.Errorf("%q found %+v", word, page.Hits)
+		}
+	}
+	find("elephant ")
+	find("elephant ")
+	if n := trips.Of(func() { find("giraffe ") }); n > 3 {
+		t.Errorf("a search for a word of one message took %d round trips, want 3", n)
+	}
+}

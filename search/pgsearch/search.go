@@ -54,11 +54,7 @@ func (ix *Index) search(ctx context.Context, q query, opts *search.SearchOptions
 	}
 	f := &finder{Index: ix, q: q, opts: opts, limit: min(limit, maxLimit)}
 	// One snapshot for all reads. The texts of hits are read afterwards.
-	err = pgx.BeginTxFunc(ctx, ix.db.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		f.tx = tx
-		return f.rank(ctx)
-	})
-	if err != nil {
+	if err := f.rank(ctx, after); err != nil {
 		return page, err
 	}
 	return f.page(ctx, after)
@@ -67,7 +63,7 @@ func (ix *Index) search(ctx context.Context, q query, opts *search.SearchOptions
 // finder answers one search.
 type finder struct {
 	*Index
-	tx    pgx.Tx
+	tx    *snapshot
 	q     query
 	opts  *search.SearchOptions
 	limit int
@@ -102,20 +98,36 @@ type ranked struct {
 // first is before all others.
 var first = found{math.Inf(1), math.MaxInt64}
 
-// rank finds the messages that match, and orders them.
-func (f *finder) rank(ctx context.Context) error {
-	s, ok, err := f.load(ctx, f.tx)
-	if err != nil || !ok {
+// rank finds the messages that match, and orders them. It also reads the conversations that
+// the page after a place is likely to show.
+func (f *finder) rank(ctx context.Context, after found) error {
+	begin := &pgx.Batch{}
+	var s state
+	ok := false
+	begin.Queue(f.db.sql(stateSQL), f.tenant).QueryRow(func(row pgx.Row) (err error) {
+		s, ok, err = readState(row)
+		return err
+	})
+	var words *firstRead
+	if !f.q.listing() {
+		words = f.queueWords(begin)
+	}
+	var err error
+	if f.tx, err = f.snapshot(ctx, begin); err != nil {
 		return err
 	}
-	if s.mode == Off {
-		return ErrOff
-	}
+	defer f.tx.Release()
 	f.convs = make(map[string]convRow)
-	if f.q.listing() {
+	off := ok && s.mode == Off
+	switch {
+	case !ok || off:
+	case f.q.listing():
 		err = f.list(ctx)
-	} else {
-		err = f.match(ctx, s.salt)
+	default:
+		err = f.match(ctx, s.salt, words)
+	}
+	if err != nil {
+		return err
 	}
 	slices.SortFunc(f.ranked, func(a, b ranked) int {
 		switch {
@@ -126,7 +138,21 @@ func (f *finder) rank(ctx context.Context) error {
 		}
 		return 1
 	})
-	return err
+	shown := f.after(after)
+	end := &pgx.Batch{}
+	f.queueConvs(end, convsOf(shown[:min(len(shown), f.limit+1)]))
+	if err := f.tx.end(ctx, end); err != nil {
+		return err
+	}
+	if off {
+		return ErrOff
+	}
+	return nil
+}
+
+// after returns the messages after a place.
+func (f *finder) after(place found) []ranked {
+	return f.ranked[sort.Search(len(f.ranked), func(i int) bool { return place.before(f.ranked[i].found) }):]
 }
 
 // wanted reports whether a message passes the filters.
@@ -153,7 +179,7 @@ func (f *finder) at(d *doc, c convRow) int64 {
 // page returns the hits after a place.
 func (f *finder) page(ctx context.Context, after found) (search.Page, error) {
 	var page search.Page
-	rest := f.ranked[sort.Search(len(f.ranked), func(i int) bool { return after.before(f.ranked[i].found) }):]
+	rest := f.after(after)
 	for len(rest) > 0 {
 		// One more than the page needs shows whether there is another page.
 		some := rest[:min(len(rest), f.limit+1-len(page.Hits))]

@@ -23,10 +23,16 @@ func (l *lease) queueBlock(b *pgx.Batch, seg int64, n int, blk block) {
 
 // segments returns the segments in the order of their messages.
 func (ix *Index) segments(ctx context.Context, q queries) ([]segment, error) {
-	rows, err := q.Query(ctx, ix.db.sql(`SELECT seg, start, finish, docs FROM @segment WHERE tenant = $1 ORDER BY start`), ix.tenant)
+	rows, err := q.Query(ctx, ix.db.sql(segmentsSQL), ix.tenant)
 	if err != nil {
 		return nil, err
 	}
+	return readSegments(rows)
+}
+
+const segmentsSQL = `SELECT seg, start, finish, docs FROM @segment WHERE tenant = $1 ORDER BY start`
+
+func readSegments(rows pgx.Rows) ([]segment, error) {
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s segment, err error) {
 		err = row.Scan(&s.seg, &s.start, &s.finish, &s.docs)
 		return s, err
