@@ -223,7 +223,7 @@ func notUnder(open checkpoint.Turns, even bool) error {
 	living := t.Living()
 	by := living[len(living)-1] // a run records its command after itself
 	return connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("at work in the workspace: %s (pid %d), turn %d of conversation %s, since %s; "+
-		"it may change files again at once, so nothing was changed; set even_if_running to go on all the same",
+		"it may change files again at once, so nothing was changed; set even_if_running to continue anyway",
 		wire.Valid(by.Command), by.PID, t.Number, t.Conversation, t.Since.Format(time.DateTime)))
 }
 

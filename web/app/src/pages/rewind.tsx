@@ -141,7 +141,7 @@ export async function undo(workspace: string, reload: () => void, evenIfRunning 
     const done = await api.checkpoints.undo({ workspace, evenIfRunning });
     say({ text: `Undone: ${count(done.files, "file")} changed back.`, action: { label: "Redo", run: () => void redo(workspace, reload) } });
   } catch (err) {
-    refused(err, "Undo all the same", () => void undo(workspace, reload, true));
+    refused(err, "Undo anyway", () => void undo(workspace, reload, true));
   }
   reload();
 }
@@ -152,7 +152,7 @@ export async function redo(workspace: string, reload: () => void, evenIfRunning 
     const done = await api.checkpoints.redo({ workspace, evenIfRunning });
     say({ text: `Redone: ${count(done.files, "file")} changed.`, action: { label: "Undo", run: () => void undo(workspace, reload) } });
   } catch (err) {
-    refused(err, "Redo all the same", () => void redo(workspace, reload, true));
+    refused(err, "Redo anyway", () => void redo(workspace, reload, true));
   }
   reload();
 }
