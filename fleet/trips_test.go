@@ -20,6 +20,8 @@ func TestRoundTrips(t *testing.T) {
 	var trips *realservers.Trips
 	config.Database, trips = realservers.CountTrips(t, config.Database)
 	config.Postgres.PollInterval = time.Hour
+	const connections = 16
+	config.Postgres.MaxConns = connections
 	f := node(t, config)
 	db := open(t, f, "shop")
 	ctx := t.Context()
@@ -68,8 +70,16 @@ func TestRoundTrips(t *testing.T) {
 			t.Fatalf("%d conversations, %v", len(page.Conversations), err)
 		}
 	}
-	list() // prepares statements
-	within("a page of 50 conversations", trips.Of(list), 1, 1)
+	// Every connection prepares a statement when it first runs it, which is a round trip
+	// of its own, so the fewest of more lists than there are connections count.
+	fewest := func(do func()) int64 {
+		least := trips.Of(do)
+		for range 2 * connections {
+			least = min(least, trips.Of(do))
+		}
+		return least
+	}
+	within("a page of 50 conversations", fewest(list), 1, 1)
 	var rows int64
 	check := func() {
 		report, err := db.Check(ctx, nil)
@@ -90,9 +100,8 @@ func TestRoundTrips(t *testing.T) {
 	})
 	within("archiving a conversation", archived, talks, 40)
 	t.Logf("archiving a conversation: %.2f statements", float64(statements)/float64(talks))
-	list() // learns that there are archived ones, and prepares the statement that asks for them
-	list()
-	within("a page of 50 archived conversations", trips.Of(list), 1, 1)
+	list() // learns that there are archived ones
+	within("a page of 50 archived conversations", fewest(list), 1, 1)
 	check()
 	within("a check of archived conversations, for each,", trips.Of(check), talks, 3)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -265,8 +266,9 @@ func TestBadConnectionStrings(t *testing.T) {
 }
 
 // TestARareWordTakesThreeRoundTrips: a search spends its time on the way to the database. The
-// first one of a process does not know the salt of the tenant, and a connection prepares each
-// statement once.
+// first one of a process does not know the salt of the tenant, and every connection prepares
+// a statement when it first runs it, so the fewest of more searches than there are
+// connections count.
 func TestARareWordTakesThreeRoundTrips(t *testing.T) {
 	dsn, trips := realservers.CountTrips(t, newDatabase(t))
 	s := newStore()
@@ -281,8 +283,11 @@ func TestARareWordTakesThreeRoundTrips(t *testing.T) {
 		}
 	}
 	find("elephant ")
-	find("elephant ")
-	if n := trips.Of(func() { find("giraffe ") }); n > 3 {
-		t.Errorf("a search for a word of one message took %d round trips, want 3", n)
+	fewest := int64(math.MaxInt64)
+	for range 10 {
+		fewest = min(fewest, trips.Of(func() { find("giraffe ") }))
+	}
+	if fewest > 3 {
+		t.Errorf("a search for a word of one message took %d round trips, want 3", fewest)
 	}
 }
