@@ -2,6 +2,7 @@ package pgsearch
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -83,13 +84,35 @@ func (ix *Index) Hold(t testing.TB) (change func() error) {
 	return func() error { return l.change(t.Context(), func(pgx.Tx) error { return nil }) }
 }
 
-// Small lets segments of few messages be merged, few conversations be a batch, and
-// segments be examined after each removal, until the test ends.
+// Small lets segments of few messages be merged, few conversations be a batch, one segment
+// be read at first, and segments be examined after each removal, until the test ends.
 func Small(t testing.TB) {
 	t.Helper()
-	before, batch, tidy := mergeAt, batchConversations, tidyAt
-	mergeAt, batchConversations, tidyAt = 2, 2, 1
-	t.Cleanup(func() { mergeAt, batchConversations, tidyAt = before, batch, tidy })
+	before, batch, tidy, first := mergeAt, batchConversations, tidyAt, firstSegments
+	mergeAt, batchConversations, tidyAt, firstSegments = 2, 2, 1, 1
+	t.Cleanup(func() { mergeAt, batchConversations, tidyAt, firstSegments = before, batch, tidy, first })
+}
+
+// Segments lets segments stay as they are, and one be read at first, until the test ends.
+func Segments(t testing.TB) {
+	t.Helper()
+	before, first := mergeAt, firstSegments
+	mergeAt, firstSegments = math.MaxInt, 1
+	t.Cleanup(func() { mergeAt, firstSegments = before, first })
+}
+
+// Acquired returns how many connections are in use, and how many there are.
+func (db *DB) Acquired() (used, all int32) {
+	stat := db.pool.Stat()
+	return stat.AcquiredConns(), stat.TotalConns()
+}
+
+// Exec changes the tables behind the back of the index.
+func (db *DB) Exec(t testing.TB, sql string, args ...any) {
+	t.Helper()
+	if _, err := db.pool.Exec(t.Context(), db.sql(sql), args...); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Count returns how many rows a table has, of all tenants.

@@ -131,7 +131,7 @@ type Index struct {
 	source   *corpus.Source
 	rows     kv.Store
 	closed   atomic.Bool
-	lastSalt atomic.Pointer[[]byte] // of the tenant, as the last search read it
+	lastSalt atomic.Pointer[[]byte] // of the tenant, as it was last read
 
 	done, total atomic.Int64 // of the conversations that a running update changes
 }

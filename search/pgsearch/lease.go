@@ -79,18 +79,22 @@ func (ix *Index) ensure(ctx context.Context) error {
 
 // load reads the row of the tenant; ok is false if there is none.
 func (ix *Index) load(ctx context.Context, q queries) (s state, ok bool, err error) {
-	return readState(q.QueryRow(ctx, ix.db.sql(stateSQL), ix.tenant))
+	return ix.readState(q.QueryRow(ctx, ix.db.sql(stateSQL), ix.tenant))
 }
 
 const stateSQL = `SELECT mode, salt, next, complete, place, dropped FROM @tenant WHERE tenant = $1`
 
-func readState(row pgx.Row) (s state, ok bool, err error) {
+func (ix *Index) readState(row pgx.Row) (s state, ok bool, err error) {
 	var place []byte
 	err = row.Scan(&s.mode, &s.salt, &s.next, &s.complete, &place, &s.dropped)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return s, false, nil
 	}
 	s.place = string(place)
+	if err == nil {
+		salt := s.salt
+		ix.lastSalt.Store(&salt)
+	}
 	return s, err == nil, err
 }
 

@@ -11,10 +11,10 @@ import (
 
 // firstSegments is how many segments are read together at first. A frequent word is found
 // often enough in them.
-const firstSegments = 8
+var firstSegments = 8
 
 // firstRead is what the first round trip of a search reads of its words. The keys of words need
-// the tenant's salt, so it supposes that the salt is the one that was last seen.
+// the tenant's salt, so it supposes that the salt is the one that was last read.
 type firstRead struct {
 	segments []segment
 	salt     []byte
@@ -64,7 +64,6 @@ func bounds(want []keys) (low, high [][]byte) {
 // enough messages were found.
 func (f *finder) match(ctx context.Context, salt []byte, first *firstRead) error {
 	if !bytes.Equal(salt, first.salt) {
-		f.lastSalt.Store(&salt)
 		first.entries = nil
 	}
 	want := f.keys(salt)
@@ -96,7 +95,7 @@ func (f *finder) match(ctx context.Context, salt []byte, first *firstRead) error
 // segment: those that begin within it, and the one before.
 const (
 	entriesSQL       = entriesOf + `unnest($2::bigint[]) AS s (seg)` + entriesIn
-	latestEntriesSQL = entriesOf + `(SELECT seg FROM @segment WHERE tenant = $1 ORDER BY start DESC LIMIT $2) AS s` + entriesIn
+	latestEntriesSQL = entriesOf + `(SELECT seg FROM @segment WHERE tenant = $1 ORDER BY start DESC, seg DESC LIMIT $2) AS s` + entriesIn
 
 	entriesOf = `SELECT b.seg, b.data FROM (
 	SELECT DISTINCT s.seg, x.first, x.block FROM `

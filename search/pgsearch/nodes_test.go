@@ -291,3 +291,79 @@ func TestARareWordTakesThreeRoundTrips(t *testing.T) {
 		t.Errorf("a search for a word of one message took %d round trips, want 3", fewest)
 	}
 }
+
+// TestSearchesReadAllSegments: a search reads the latest segments first, and the others in
+// further steps, which grow.
+func TestSearchesReadAllSegments(t *testing.T) {
+	pgsearch.Segments(t)
+	db := openDB(t, newDatabase(t))
+	s := newStore()
+	ix := s.index(t, db, "tenant")
+	for n := range 12 {
+		s.say(t, fmt.Sprint("c", n), "the elephant", fmt.Sprintf("giraffe%d", n))
+		update(t, ix)
+	}
+	if n := db.Count(t, "segment"); n != 12 {
+		t.Fatalf("there are %d segments, want 12", n)
+	}
+	for range 2 { // the second search knows the salt
+		page, err := ix.Search(t.Context(), "elephant ", nil)
+		check(t, err)
+		if len(page.Hits) != 12 {
+			t.Errorf("found %d messages, want 12", len(page.Hits))
+		}
+		for n := range 12 {
+			page, err := ix.Search(t.Context(), fmt.Sprintf("giraffe%d ", n), nil)
+			check(t, err)
+			if len(page.Hits) != 1 || page.Hits[0].Conversation != fmt.Sprint("c", n) {
+				t.Errorf("giraffe%d: found %+v", n, page.Hits)
+			}
+		}
+	}
+}
+
+// TestAnotherSalt: an index that was rebuilt with another salt, on another node, is searched
+// with that one.
+func TestAnotherSalt(t *testing.T) {
+	db := openDB(t, newDatabase(t))
+	s := newStore()
+	s.say(t, "zoo", "the elephant")
+	here, there := s.index(t, db, "tenant"), s.index(t, db, "tenant")
+	find := func() {
+		t.Helper()
+		page, err := here.Search(t.Context(), "elephant ", nil)
+		check(t, err)
+		if len(page.Hits) != 1 {
+			t.Errorf("found %+v", page.Hits)
+		}
+	}
+	update(t, here)
+	find()
+	db.Exec(t, `UPDATE @tenant SET salt = 'eight by'`)
+	_, err := there.Rebuild(t.Context())
+	check(t, err)
+	find()
+	find()
+}
+
+// TestFailedSearchesKeepTheirConnection: a damaged block fails a search and costs no
+// connection.
+func TestFailedSearchesKeepTheirConnection(t *testing.T) {
+	db := openDB(t, newDatabase(t))
+	s := newStore()
+	s.say(t, "zoo", "the elephant")
+	ix := s.index(t, db, "tenant")
+	update(t, ix)
+	_, err := ix.Search(t.Context(), "elephant ", nil)
+	check(t, err)
+	_, before := db.Acquired()
+	db.Exec(t, `UPDATE @block SET data = 'damaged'`)
+	for range 20 {
+		if _, err := ix.Search(t.Context(), "elephant ", nil); err == nil {
+			t.Fatal("a damaged block was read")
+		}
+	}
+	if used, all := db.Acquired(); used != 0 || all != before {
+		t.Errorf("%d connections are in use, and there are %d of %d", used, all, before)
+	}
+}

@@ -105,7 +105,7 @@ func (f *finder) rank(ctx context.Context, after found) error {
 	var s state
 	ok := false
 	begin.Queue(f.db.sql(stateSQL), f.tenant).QueryRow(func(row pgx.Row) (err error) {
-		s, ok, err = readState(row)
+		s, ok, err = f.readState(row)
 		return err
 	})
 	var words *firstRead
@@ -116,7 +116,7 @@ func (f *finder) rank(ctx context.Context, after found) error {
 	if f.tx, err = f.snapshot(ctx, begin); err != nil {
 		return err
 	}
-	defer f.tx.Release()
+	defer f.tx.close(ctx)
 	f.convs = make(map[string]convRow)
 	off := ok && s.mode == Off
 	switch {

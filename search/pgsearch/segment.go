@@ -30,7 +30,7 @@ func (ix *Index) segments(ctx context.Context, q queries) ([]segment, error) {
 	return readSegments(rows)
 }
 
-const segmentsSQL = `SELECT seg, start, finish, docs FROM @segment WHERE tenant = $1 ORDER BY start`
+const segmentsSQL = `SELECT seg, start, finish, docs FROM @segment WHERE tenant = $1 ORDER BY start, seg`
 
 func readSegments(rows pgx.Rows) ([]segment, error) {
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s segment, err error) {
