@@ -42,7 +42,7 @@ var (
 	ErrOtherFileSystem = swapdir.ErrOtherFileSystem
 	// ErrSameName says that several names of the target are one name on the file system
 	// of the workspace. Nothing was changed.
-	ErrSameName = fault.Named(fault.Unsupported, "same-name", "names are one name on this file system")
+	ErrSameName = fault.Named(fault.Unsupported, "same-name", "names collide on this file system")
 	// ErrTimeout says that the file system was too slow. Everything was put back.
 	ErrTimeout = swapdir.ErrTimeout
 	// ErrRolledBack says that a rewind failed and was rolled back.
@@ -81,7 +81,7 @@ type AmbiguousError struct {
 }
 
 func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("%v: %q fits %s", ErrAmbiguous, e.Ref, strings.Join(e.Candidates, ", "))
+	return fmt.Sprintf("%v: %q matches %s", ErrAmbiguous, e.Ref, strings.Join(e.Candidates, ", "))
 }
 
 // Unwrap returns ErrAmbiguous.

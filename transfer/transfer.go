@@ -26,7 +26,7 @@ var (
 	// is not.
 	ErrPlain = fault.New(fault.Conflict, "the source is encrypted and the target is not")
 	// ErrNotAll says that Everything was set although some conversations were named.
-	ErrNotAll = fault.New(fault.Invalid, "everything cannot be limited to some conversations")
+	ErrNotAll = fault.New(fault.Invalid, "a copy of everything cannot name conversations")
 	// ErrIncomplete says that the source lacks a blob that it needs.
 	ErrIncomplete = fault.Named(fault.Damaged, "source-incomplete", "the source is damaged")
 )

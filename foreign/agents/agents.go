@@ -65,5 +65,5 @@ func Find(name string) (foreign.Adapter, error) {
 	if near := nearest(name); near != "" {
 		return nil, fmt.Errorf("%w %q; did you mean %q?", foreign.ErrUnknownAgent, name, near)
 	}
-	return nil, fmt.Errorf("%w %q; stet knows %s", foreign.ErrUnknownAgent, name, strings.Join(Importable(), ", "))
+	return nil, fmt.Errorf("%w %q; stet supports %s", foreign.ErrUnknownAgent, name, strings.Join(Importable(), ", "))
 }

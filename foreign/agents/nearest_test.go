@@ -12,7 +12,7 @@ import (
 func TestUnknownNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"claude": `did you mean "claude-code"`, "Claude_Code": `did you mean "claude-code"`, "cluade-code": `did you mean "claude-code"`,
-		"qwen-code": `did you mean "qwen"`, "curser": `did you mean "cursor"`, "emacs": "stet knows claude-code, codex, copilot, cursor,", "": "stet knows", "\xff": "stet knows",
+		"qwen-code": `did you mean "qwen"`, "curser": `did you mean "cursor"`, "emacs": "stet supports claude-code, codex, copilot, cursor,", "": "stet supports", "\xff": "stet supports",
 	} {
 		_, err := agents.Find(name)
 		if !errors.Is(err, foreign.ErrUnknownAgent) || !strings.Contains(err.Error(), want) {

@@ -17,7 +17,7 @@ import (
 
 // ErrExists says that a new file cannot be created because its name, or the name of a
 // file that belongs to it, is taken.
-var ErrExists = fault.New(fault.Exists, "file exists already")
+var ErrExists = fault.New(fault.Exists, "file already exists")
 
 // CreateOptions configure Create. The zero value, and nil, begin with an empty file.
 type CreateOptions struct {

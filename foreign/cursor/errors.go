@@ -29,7 +29,7 @@ var (
 	ErrUnsupported = fault.New(fault.Unsupported, "unsupported format")
 	// ErrMissingTable says that a database has none of the tables of a known
 	// store.
-	ErrMissingTable = fault.New(fault.Unsupported, "no table of a known store")
+	ErrMissingTable = fault.New(fault.Unsupported, "no known table")
 	// ErrReplaced says that the path now names another file than the one that was
 	// opened. Open it again.
 	ErrReplaced = fault.New(fault.Stale, "file was replaced")

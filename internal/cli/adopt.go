@@ -76,7 +76,7 @@ func (a *app) adoptRequest(ctx context.Context, p *place, name string, paths []s
 		return req, coded(ExitUsage, "%s is a branch of %s", id, tilde(one.Workspace))
 	}
 	if !one.Ended {
-		a.warn("%s has not ended, or was killed: its last checkpoint is taken", id)
+		a.warn("%s is still running or was killed; using its last checkpoint", id)
 	}
 	base, last, err := attempt.Ends(ctx, p.service, id)
 	if err != nil {
@@ -99,7 +99,7 @@ func (a *app) adoptRequest(ctx context.Context, p *place, name string, paths []s
 	}
 	for _, path := range within {
 		if !touches(req.Exchange.Paths, path) {
-			return req, coded(ExitNotFound, "%s changed nothing at %s", id, path)
+			return req, coded(ExitNotFound, "%s did not change %s", id, path)
 		}
 	}
 	return req, nil

@@ -58,12 +58,12 @@ func (a *app) printApplied(done *checkpoint.Applied, back string, on *foreign.Co
 	if value.Partial {
 		head = a.paint().yellow("partial")
 	}
-	text := fmt.Sprintf("%s  saved the present as %s", head, done.Saved.Name())
+	text := fmt.Sprintf("%s  saved the current state as %s", head, done.Saved.Name())
 	if done.Files > 0 {
 		text += fmt.Sprintf(" · %d/%s verified", done.Files, plural(int64(done.Files), "file"))
 	}
 	if value.Partial {
-		text += " · left as they are: " + done.Plan.LeftWords()
+		text += " · left unchanged: " + done.Plan.LeftWords()
 	}
 	text += " · " + back + ": stet " + back + "\n"
 	if on != nil {
@@ -77,9 +77,9 @@ func nothingText(plan *checkpoint.Plan) string {
 	if !plan.Partial() {
 		return "nothing to do"
 	}
-	text := "nothing to do: what differs is left as it is (" + plan.LeftWords() + ")"
+	text := "nothing to do: remaining differences are left unchanged (" + plan.LeftWords() + ")"
 	if !plan.Exact() && plan.OnlyTurn() == 0 {
-		text += "; --exact takes the checkpoint's state of all files"
+		text += "; --exact restores all files to the checkpoint"
 	}
 	return text
 }

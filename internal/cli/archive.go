@@ -149,7 +149,7 @@ func countArchived(ctx context.Context, db *stet.DB) (sum archivedSum, err error
 func explainArchive(err error) error {
 	switch {
 	case errors.Is(err, upkeep.ErrNoBucket):
-		return usage(fmt.Errorf("%w; a server archives those of its own store", err))
+		return usage(fmt.Errorf("%w; a server archives the conversations of its own store", err))
 	case errors.Is(err, pack.ErrArchived) || errors.Is(err, pack.ErrChanged):
 		return coded(ExitConflict, "%w", err)
 	case errors.Is(err, pack.ErrNotArchived) || errors.Is(err, pack.ErrEmpty):
@@ -228,7 +228,7 @@ func archiveText(v archiveJSON) string {
 		why string
 	}{{v.InUse, "in use"}, {v.Damaged, "damaged"}, {v.Large, "too large"}} {
 		if left.n > 0 {
-			fmt.Fprintf(&text, "left %s: %s\n", plural(int64(left.n), "conversation"), left.why)
+			fmt.Fprintf(&text, "skipped %s: %s\n", plural(int64(left.n), "conversation"), left.why)
 		}
 	}
 	return text.String()
@@ -254,7 +254,7 @@ func (a *app) sweepPacks(ctx context.Context, db *stet.DB) error {
 		return explainArchive(err)
 	}
 	value := map[string]any{"schema": "stet.seal.sweep.v1", "removed": result.Removed, "removed_bytes": result.RemovedBytes, "kept": result.Kept}
-	return a.print(value, fmt.Sprintf("removed %s (%s); %s stay\n", plural(result.Removed, "object"), byteSize(result.RemovedBytes), plural(result.Kept, "object")))
+	return a.print(value, fmt.Sprintf("removed %s (%s); %s remain\n", plural(result.Removed, "object"), byteSize(result.RemovedBytes), plural(result.Kept, "object")))
 }
 
 func (a *app) unarchive(ctx context.Context, db *stet.DB, names []string) error {
@@ -278,7 +278,7 @@ func (a *app) unarchive(ctx context.Context, db *stet.DB, names []string) error 
 		if err := db.Unarchive(ctx, id); err != nil {
 			return explainArchive(err)
 		}
-		a.say("%s is back", printable(id))
+		a.say("restored %s", printable(id))
 	}
 	return a.print(map[string]any{"schema": "stet.unseal.v1", "unsealed": ids}, "")
 }

@@ -34,13 +34,13 @@ asks for are refused.`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if isRemote(a.storePlace()) {
-				return usage(errors.New("the conversation is kept in a store on this machine; name the server with --from, not with --store"))
+				return usage(errors.New("the conversation is stored on this machine; name the server with --from, not --store"))
 			}
 			if !isRemote(from) {
 				return usage(fmt.Errorf("--from: %q is not an http or https address", from))
 			}
 			if len(args) == 0 && a.conversation == "" {
-				return usage(errors.New("TEXT is missing; without it, -c names the conversation whose run is resumed"))
+				return usage(errors.New("TEXT is missing; to resume a run, pass -c CONVERSATION"))
 			}
 			return a.withStore(cmd.Context(), true, func(db *stet.DB) error {
 				return a.askAgent(cmd.Context(), db, strings.TrimSuffix(from, "/"), args)
@@ -88,10 +88,10 @@ func (a *app) askAgent(ctx context.Context, db *stet.DB, address string, texts [
 	hc, base := c.HTTP()
 	result, err := agentrun.Run(ctx, agentrun.Connect(agentv1connect.NewAgentServiceClient(hc, base)), agentrun.Request{
 		Handler: handler, Action: action, Ledger: agentrun.NewLedger(db.Rows(), conv.ID()),
-		OnResume: func(_ int, cause error) { a.say("the connection was lost and is resumed: %v", cause) },
+		OnResume: func(_ int, cause error) { a.say("connection lost, resuming: %v", cause) },
 	})
 	if err != nil {
-		return fmt.Errorf("%w; what was saved is in conversation %s, 'stet ask -c' without a text resumes it", err, conv.ID())
+		return fmt.Errorf("%w; conversation %s holds what was saved; 'stet ask -c' without TEXT resumes it", err, conv.ID())
 	}
 	text, err := answers(ctx, db, conv.ID(), before)
 	if err != nil {

@@ -39,11 +39,11 @@ func isLeft(t *checkpoint.Turn) bool {
 func atWorkMeaning(open checkpoint.Turns) string {
 	switch {
 	case len(open) > 1:
-		return "a rewind leaves alone what changes while several are active, unless you name the file"
+		return "a rewind skips files that change while several are active, unless you name them"
 	case isLeft(&open[0]):
-		return "its 'stet run' was killed: what changes here counts as its work until it ends, and 'stet checkpoint' saves it"
+		return "its 'stet run' was killed; changes here count as its work until it ends, and 'stet checkpoint' saves them"
 	}
-	return "what changes here counts as its work until it ends"
+	return "changes here count as its work until it ends"
 }
 
 // tellAtWork names the running turns before another one begins.
@@ -59,6 +59,6 @@ func (a *app) tellAtWork(ctx context.Context, p *place) error {
 		}
 		a.say("stet: also active here: %s%s", a.atWorkText(&open[i]), left)
 	}
-	a.say("stet: a rewind leaves alone what changes while several are active, unless you name the file")
+	a.say("stet: a rewind skips files that change while several are active, unless you name them")
 	return nil
 }

@@ -208,7 +208,7 @@ func (b *bisecting) test(ctx context.Context, s *bisectState, goodEnd bool) (v b
 	case code == 125:
 		return bisect.Skip, nil
 	case code > 127:
-		return 0, fmt.Errorf("the command ended with exit code %d at %s, which ends the search%s", code, s.label(), lastWords(printed))
+		return 0, fmt.Errorf("search stopped: the command ended with exit code %d at %s%s", code, s.label(), lastWords(printed))
 	case goodEnd && code >= 126:
 		return 0, coded(code, "the command cannot be run: exit code %d at %s, the good end%s", code, s.label(), lastWords(printed))
 	}
@@ -226,15 +226,15 @@ func (b *bisecting) explain(err error) error {
 	first, last := &b.states[0], &b.states[len(b.states)-1]
 	switch {
 	case errors.Is(err, bisect.ErrBadEnd):
-		return coded(ExitUsage, "the command succeeds at the bad end (%s): there is nothing to find", last.label())
+		return coded(ExitUsage, "the command succeeds at the bad end (%s): nothing to find", last.label())
 	case errors.Is(err, bisect.ErrGoodEnd):
-		text := fmt.Sprintf("the command fails at the good end (%s) already", first.label())
+		text := fmt.Sprintf("the command already fails at the good end (%s)", first.label())
 		if first.rec != nil && first.forgotten > 0 {
-			text += fmt.Sprintf("; the history begins there, since %s before it are no longer kept", plural(int64(first.forgotten), "checkpoint"))
+			text += fmt.Sprintf("; the history begins there: %s before it are no longer kept", plural(int64(first.forgotten), "checkpoint"))
 		}
 		return coded(ExitUsage, "%s; name an earlier state or fix the command%s", text, lastWords(b.output[first.tree.String()]))
 	case errors.Is(err, bisect.ErrTooFew):
-		return coded(ExitUsage, "%s and %s have the same files: there is nothing to search in", first.label(), last.label())
+		return coded(ExitUsage, "%s and %s have the same files: nothing to search", first.label(), last.label())
 	}
 	return err
 }
@@ -251,7 +251,7 @@ func (a *app) bisectStates(ctx context.Context, p *place, l look, good, bad stri
 		return nil, err
 	}
 	if len(history.Damaged) > 0 {
-		a.warn("%s cannot be read and are left out", plural(int64(len(history.Damaged)), "checkpoint"))
+		a.warn("skipped %s that cannot be read", plural(int64(len(history.Damaged)), "checkpoint"))
 	}
 	last, err := l.side(ctx, bad, conv)
 	if err != nil {
@@ -309,7 +309,7 @@ func checkEnds(states []bisectState, ends ...*checkpoint.Record) error {
 		}
 	}
 	if len(states) < 2 {
-		return coded(ExitNotFound, "there are no checkpoints to search in; 'stet run' and connected agents make them")
+		return coded(ExitNotFound, "no checkpoints to search; 'stet run' and connected agents create them")
 	}
 	return nil
 }

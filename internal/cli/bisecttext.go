@@ -139,7 +139,7 @@ func (b *bisecting) text(v *bisectJSON, good, bad *bisectState) string {
 		}
 	}
 	if len(v.TakeOut) > 0 {
-		fmt.Fprintf(&text, "\ntake just this turn out: %s\n", foreign.CommandLine(append(v.TakeOut[:len(v.TakeOut)-1:len(v.TakeOut)-1], b.app.short(v.TakeOut[len(v.TakeOut)-1]))...))
+		fmt.Fprintf(&text, "\nrevert just this turn: %s\n", foreign.CommandLine(append(v.TakeOut[:len(v.TakeOut)-1:len(v.TakeOut)-1], b.app.short(v.TakeOut[len(v.TakeOut)-1]))...))
 	}
 	return text.String()
 }

@@ -378,7 +378,7 @@ func (a *app) whyText(f *shownFile) string {
 			}
 		}
 		if f.words[i].Prompt == "" && f.Origins[i].Kind == blame.Agent {
-			text.WriteString(indent("the conversation does not say more about it") + "\n")
+			text.WriteString(indent("the conversation has no further details") + "\n")
 		}
 	}
 	return text.String()

@@ -31,7 +31,7 @@ func (a *app) carryOn(ctx context.Context, p *place, done *checkpoint.Applied) *
 	case errors.Is(err, carry.ErrNoSession):
 		return nil
 	case err != nil:
-		a.warn("the agent's own conversation stays where it was: %v", err)
+		a.warn("the agent's own conversation was not rewound: %v", err)
 		return nil
 	}
 	return &c
@@ -118,7 +118,7 @@ func (a *app) continuation(ctx context.Context, p *place, args []string) (foreig
 			return foreign.Continuation{}, err
 		}
 		if rec.Conversation == "" {
-			return foreign.Continuation{}, usage(fmt.Errorf("%s belongs to no conversation", rec.Name()))
+			return foreign.Continuation{}, usage(fmt.Errorf("%s does not belong to a conversation", rec.Name()))
 		}
 		c, err := carry.AtRoot(ctx, p.db.Conversations(), host, rec.Conversation, rec.Root)
 		return c, explainCarry(err)
@@ -139,7 +139,7 @@ func (a *app) continuation(ctx context.Context, p *place, args []string) (foreig
 
 func explainCarry(err error) error {
 	if errors.Is(err, carry.ErrNoSession) {
-		return coded(ExitNotFound, "the conversation is not the copy of an agent's session, so no agent can continue it")
+		return coded(ExitNotFound, "the conversation was not copied from an agent's session, so no agent can continue it")
 	}
 	return err
 }

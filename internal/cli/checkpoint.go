@@ -145,7 +145,7 @@ func (a *app) request(ctx context.Context, p *place, flags checkpointFlags, args
 	}
 	if flags.pid != 0 {
 		if req.Side != checkpoint.Before || req.Conversation == "" {
-			return req, usage(errors.New("--pid needs -c and --before: a process holds a turn open from its beginning"))
+			return req, usage(errors.New("--pid needs -c and --before"))
 		}
 		if req.Holder, err = checkpoint.HolderOf(flags.pid, flags.tool); err != nil {
 			return req, err

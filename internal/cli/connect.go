@@ -220,7 +220,7 @@ func (a *app) connectAgents(ctx context.Context, found []connect.Agent, named bo
 	var names []string
 	for _, agent := range found {
 		if flags.mcp && !agent.Tools && (named || agent.State != connect.NotFound) {
-			a.say("%s starts no servers of tools here; it can run stet in its shell", agent.Name)
+			a.say("%s does not start MCP servers here; it can run stet in its shell", agent.Name)
 		}
 		switch {
 		case agent.State == connect.NotFound && !named:
@@ -229,7 +229,7 @@ func (a *app) connectAgents(ctx context.Context, found []connect.Agent, named bo
 			a.warn("%s: %v", agent.Name, agent.Why)
 			continue
 		case agent.State == connect.Connected, agent.State == connect.Blocked:
-			if a.say("%s is connected already", agent.Name); agent.Why != nil {
+			if a.say("%s is already connected", agent.Name); agent.Why != nil {
 				a.warn("%s: %v", agent.Name, agent.Why)
 			}
 			if flags.noImport {
@@ -284,7 +284,7 @@ func (a *app) noneConnected(found []connect.Agent, named bool) error {
 			return silentExit{ExitConflict}
 		}
 	}
-	return coded(ExitNotFound, "no agent was found here; stet knows %s, and 'stet connect AGENT' connects one that is not installed yet", strings.Join(agents.Names(), ", "))
+	return coded(ExitNotFound, "no agent found here; stet supports %s; 'stet connect AGENT' connects one that is not installed yet", strings.Join(agents.Names(), ", "))
 }
 
 func (a *app) disconnectAgents(ctx context.Context, found []connect.Agent, flags connectFlags) error {
@@ -328,7 +328,7 @@ func (a *app) printChanged(done string, agent connect.Agent, files []connect.Fil
 		value.Files = append(value.Files, f.Path)
 		text += "  " + printable(tilde(f.Path))
 		if f.Backup != "" {
-			text += " (as it was: " + printable(filepath.Base(f.Backup)) + ")"
+			text += " (backup: " + printable(filepath.Base(f.Backup)) + ")"
 		}
 	}
 	return a.print(value, text+"\n")

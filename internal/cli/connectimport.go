@@ -41,7 +41,7 @@ func (a *app) importEarlier(ctx context.Context, names []string, sure bool) erro
 		return nil
 	}
 	if !sure {
-		answer, err := a.readLine(ctx, fmt.Sprintf("Import %s from before (%s)? [Y/n] ", plural(int64(sessions), "session"), byteSize(bytes)))
+		answer, err := a.readLine(ctx, fmt.Sprintf("Import %s (%s)? [Y/n] ", plural(int64(sessions), "earlier session"), byteSize(bytes)))
 		if err != nil {
 			return err
 		}
@@ -82,15 +82,15 @@ func (a *app) earlierOf(ctx context.Context, names []string, flags connectFlags)
 func (a *app) importOf(ctx context.Context, adapter foreign.Adapter, host foreign.Host, found *foundSessions) error {
 	totals, err := a.copySessions(ctx, adapter, found, false)
 	if err != nil {
-		return fmt.Errorf("%s is connected, but its earlier sessions were not all imported; 'stet import --from %s' goes on: %w", adapter.Name(), adapter.Name(), err)
+		return fmt.Errorf("%s is connected, but some earlier sessions were not imported; run 'stet import --from %s' to resume: %w", adapter.Name(), adapter.Name(), err)
 	}
 	if err := a.wantedEarlier(adapter.Name(), totals.Damaged()); err != nil {
 		return err
 	}
 	value := agentImported(adapter, totals, false)
 	value.Expiring = expiring(adapter, host, found.list, now())
-	text := fmt.Sprintf("%s  %s  imported %s from before (%s read, %s new)", a.paint().green("ok"), pad(adapter.Name(), 12),
-		plural(int64(value.Sessions), "session"), byteSize(value.Read), byteSize(value.Stored))
+	text := fmt.Sprintf("%s  %s  imported %s (%s read, %s new)", a.paint().green("ok"), pad(adapter.Name(), 12),
+		plural(int64(value.Sessions), "earlier session"), byteSize(value.Read), byteSize(value.Stored))
 	if value.Expiring > 0 {
 		text += fmt.Sprintf("; %s deletes %d of them within a week", adapter.Name(), value.Expiring)
 	}

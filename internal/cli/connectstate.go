@@ -41,9 +41,9 @@ func (d *doctor) agents(ctx context.Context) {
 		case agent.State == connect.Blocked:
 			d.report(name, "", agent.Why)
 		case agent.State == connect.Outdated:
-			d.report(name, "", fmt.Errorf("its settings run another stet than this one; 'stet connect %s' renews them", agent.Name))
+			d.report(name, "", fmt.Errorf("its settings run a different stet; 'stet connect %s' updates them", agent.Name))
 		case agent.State == connect.Connected && agent.Last.IsZero():
-			d.report(name, "connected; no event came yet", nil)
+			d.report(name, "connected; no event yet", nil)
 		case agent.State == connect.Connected:
 			d.report(name, "connected; last event "+when(agent.Last, now()), nil)
 		}

@@ -43,7 +43,7 @@ func isCopyPlace(text string) error {
 	if text == "" || isRemote(text) || isBucket(text) {
 		return nil
 	}
-	return fmt.Errorf("%q is neither http(s)://… nor s3://…", text)
+	return fmt.Errorf("invalid address %q; use http(s)://… or s3://…", text)
 }
 
 func isBucket(place string) bool { return strings.HasPrefix(place, "s3://") }
@@ -125,7 +125,7 @@ func (s *copyServer) dial() (*client.Client, error) {
 		return nil, err
 	}
 	if opts.Token != "" && client.Exposed(s.app.remote) {
-		fmt.Fprintf(os.Stderr, "stet: %s is on another machine and without TLS: the token can be read on the network; use https\n", s.app.remote)
+		fmt.Fprintf(os.Stderr, "stet: %s is on another machine and does not use TLS, so the token can be read on the network; use https\n", s.app.remote)
 	}
 	s.client = c
 	return c, nil
@@ -272,7 +272,7 @@ func (a *app) sendCopies(ctx context.Context, db *stet.DB) {
 		return
 	}
 	if limited.Err() != nil {
-		err = fmt.Errorf("no time left (remote.wait_ms); 'stet flush' sends all of it")
+		err = fmt.Errorf("timed out (remote.wait_ms); 'stet flush' sends the rest")
 	}
 	a.say("%s for %s: %v", waiting(ctx, m), shown(m.Name()), err)
 }
@@ -302,7 +302,7 @@ const shownBacklog = 1_000_000
 func waiting(ctx context.Context, m *mirror.Store) string {
 	left, err := m.Backlog(ctx, shownBacklog)
 	if err != nil {
-		return "an unknown number of blobs waits"
+		return "an unknown number of blobs waiting"
 	}
 	return backlogText(left)
 }
@@ -312,11 +312,7 @@ func backlogText(left mirror.Backlog) string {
 	if left.More {
 		more = "more than "
 	}
-	verb := "wait"
-	if left.Blobs == 1 {
-		verb = "waits"
-	}
-	return fmt.Sprintf("%s%s (%s) %s", more, plural(left.Blobs, "blob"), byteSize(left.Bytes), verb)
+	return fmt.Sprintf("%s%s (%s) waiting", more, plural(left.Blobs, "blob"), byteSize(left.Bytes))
 }
 
 // copiesJSON is what status says about the remote.
@@ -352,7 +348,7 @@ func (a *app) copyStatus(ctx context.Context, db *stet.DB) (*copiesJSON, error) 
 func (c *copiesJSON) text() string {
 	switch {
 	case c.Waiting == 0:
-		return c.URL + ", has everything"
+		return c.URL + ", up to date"
 	case c.Error != "":
 		return c.URL + ", " + backlogText(c.left) + ": " + c.Error
 	}

@@ -97,7 +97,7 @@ func (a *app) fillDemo(ctx context.Context, db *stet.DB) error {
 		return err
 	}
 	if used && !fileExists(dir) {
-		a.warn("no demonstration: the store at %s holds work of its own; see it with 'stet --store DIR serve --demo', where DIR is new", strings.TrimSuffix(dir, "-demo"))
+		a.warn("no demonstration: the store at %s is not empty; to see one, run 'stet --store DIR serve --demo' with a new DIR", strings.TrimSuffix(dir, "-demo"))
 		return nil
 	}
 	if !used {

@@ -82,7 +82,7 @@ func (a *app) diff(ctx context.Context, p *place, refs, paths []string, stat boo
 			return err
 		}
 		if last == nil {
-			return coded(ExitNotFound, "there is no checkpoint to compare with; 'stet checkpoint' makes one")
+			return coded(ExitNotFound, "no checkpoint to compare with; 'stet checkpoint' creates one")
 		}
 		refs = []string{last.ID}
 	}
@@ -207,7 +207,7 @@ func (a *app) fileText(f fileDiffJSON) string {
 		return text.String()
 	}
 	if f.Coarse {
-		fmt.Fprintf(&text, "%s\n", p.bold("coarse  "+printable(f.Path)+": its versions are long and very different, so lines that both have can be shown as removed and added"))
+		fmt.Fprintf(&text, "%s\n", p.bold("coarse  "+printable(f.Path)+": the versions are long and very different, so common lines may be shown as removed and added"))
 	}
 	if f.Diff == "" {
 		if f.Mode == "" {

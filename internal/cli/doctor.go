@@ -196,7 +196,7 @@ func (d *doctor) workspace() {
 		_, err = os.ReadDir(dir)
 	}
 	if errors.Is(err, workspace.ErrRootRefused) {
-		d.report("workspace", err.Error()+"; fine unless you want checkpoints of it", nil)
+		d.report("workspace", err.Error()+"; this matters only for checkpoints of it", nil)
 		return
 	}
 	d.report("workspace", dir, err)
@@ -229,7 +229,7 @@ func networkText(kind string) string {
 	if kind == "" {
 		return ""
 	}
-	return "the store is on " + kind + ": only one machine may use it at a time, and only as far as the server syncs and locks; " +
+	return "the store is on " + kind + ": only one machine may use it at a time, and only if the server syncs and locks reliably; " +
 		"several machines need 'stet serve' or a database"
 }
 
@@ -282,7 +282,7 @@ func (d *doctor) inside(ctx context.Context, db *stet.DB) error {
 	}
 	detail := "none"
 	if pending > 0 {
-		detail = fmt.Sprintf("%d; the next command in its workspace finishes it or takes it back", pending)
+		detail = fmt.Sprintf("%d; the next command in its workspace finishes it or rolls it back", pending)
 	}
 	d.report("unfinished rewinds", detail, nil)
 	return nil

@@ -13,7 +13,7 @@ import (
 func (d *doctor) traits(dir string) {
 	t, err := workspace.Probe(dir)
 	if errors.Is(err, fs.ErrPermission) {
-		d.report("file system", "not tried out: the workspace cannot be written to", nil)
+		d.report("file system", "not tested: the workspace is not writable", nil)
 		return
 	}
 	d.report("file system", traitsText(t), err)
@@ -27,18 +27,18 @@ func traitsText(t workspace.Traits) string {
 		text    string
 	}{
 		{t.FoldsCase, "README and Readme are one name"},
-		{t.Normalises, "accents are spelled one way only"},
+		{t.Normalises, "accents are normalized"},
 		{!t.Modes, "no permission bits: only the history keeps them"},
 		{!t.Links, "no symbolic links: a rewind leaves them alone"},
-		{!t.Swaps, "files cannot trade places: each is missing for a moment in a rewind"},
-		{!t.SyncsDirs, "names cannot be synced: a power failure may take back a rewind"},
+		{!t.Swaps, "files cannot trade places: each is missing briefly during a rewind"},
+		{!t.SyncsDirs, "directories cannot be synced: a power failure may revert a rewind"},
 	} {
 		if trait.lacking {
 			lacks = append(lacks, trait.text)
 		}
 	}
 	if len(lacks) == 0 {
-		return "can do all that a rewind needs"
+		return "supports everything that a rewind needs"
 	}
 	return strings.Join(lacks, "; ")
 }

@@ -9,7 +9,7 @@ import (
 
 func TestTraitsInWords(t *testing.T) {
 	all := workspace.Traits{Swaps: true, Links: true, Modes: true, SyncsDirs: true}
-	if got := traitsText(all); got != "can do all that a rewind needs" {
+	if got := traitsText(all); got != "supports everything that a rewind needs" {
 		t.Errorf("all: %q", got)
 	}
 	got := traitsText(workspace.Traits{FoldsCase: true, Normalises: true})

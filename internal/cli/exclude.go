@@ -30,7 +30,7 @@ func excludedFlags(cmd *cobra.Command) string {
 			}
 		}
 		if len(given) > 1 {
-			return strings.Join(given, " and ") + " exclude each other"
+			return strings.Join(given, " and ") + " cannot be used together"
 		}
 	}
 	return ""

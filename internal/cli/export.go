@@ -55,7 +55,7 @@ conversations from the new database.`,
 				return a.exportEditor(cmd.Context(), args, flags)
 			}
 			if len(args) != 1 || flags.all || flags.base != "" {
-				return usage(errors.New("one CONVERSATION is needed; several, --all and --base are for -o FILE.vscdb"))
+				return usage(errors.New("pass one CONVERSATION; several, --all and --base need -o FILE.vscdb"))
 			}
 			format, err := a.exportFormat(flags)
 			if err != nil {

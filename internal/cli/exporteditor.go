@@ -24,9 +24,9 @@ func (f *exportFlags) editor() bool {
 func (f *exportFlags) check(names []string) error {
 	switch {
 	case f.output == "":
-		return errors.New("a database needs a file: -o FILE.vscdb")
+		return errors.New("a database needs -o FILE.vscdb")
 	case f.at != "" || f.turns != "" || f.light || f.lenient:
-		return errors.New("--at, --turns, --light and --lenient are not for a database")
+		return errors.New("--at, --turns, --light and --lenient do not apply to a database")
 	case f.all && len(names) > 0:
 		return errors.New("name conversations or use --all, not both")
 	case !f.all && len(names) == 0:

@@ -40,7 +40,7 @@ func (d *doctor) backends(ctx context.Context, quick bool) error {
 
 func (d *doctor) where() string {
 	if d.app.bucket == "" {
-		return d.dir + "; no bucket, so conversations cannot be sealed and large contents are in the database"
+		return d.dir + "; no bucket, so conversations cannot be archived and large contents are in the database"
 	}
 	return d.dir + ", " + d.app.bucket
 }

@@ -111,7 +111,7 @@ change the index in the background.`,
 			}
 			return a.withFleet(cmd.Context(), func(f *fleet.Fleet) error {
 				if f.Encrypted() {
-					return usage(errors.New("the search index of an encrypted fleet is in the memory of each server, and always on"))
+					return usage(errors.New("an encrypted fleet keeps its search index in the memory of each server; it is always on"))
 				}
 				if len(args) == 1 {
 					if err := f.SetSearchMode(cmd.Context(), a.tenant, pgsearch.Mode(args[0])); err != nil {

@@ -45,7 +45,7 @@ type flushJSON struct {
 func (a *app) flush(ctx context.Context, db *stet.DB, all bool) error {
 	m := db.Mirror()
 	if m == nil {
-		return usage(errors.New("there is no remote; set one with 'stet config set remote.url URL', or pass --remote"))
+		return usage(errors.New("no remote is set; set one with 'stet config set remote.url URL', or pass --remote"))
 	}
 	a.copying.silent = true
 	looked := a.counter("sending blobs:")
@@ -58,7 +58,7 @@ func (a *app) flush(ctx context.Context, db *stet.DB, all bool) error {
 		return fmt.Errorf("send to %s: %w", shown(m.Name()), err)
 	}
 	value := flushJSON{Schema: "stet.flush.v1", URL: shown(m.Name()), Looked: sent.Looked, Blobs: sent.Blobs, Bytes: sent.Bytes, Damaged: sent.Damaged}
-	text := fmt.Sprintf("%s has everything; sent %s (%s)\n", value.URL, plural(int64(sent.Blobs), "blob"), byteSize(sent.Bytes))
+	text := fmt.Sprintf("%s is up to date; sent %s (%s)\n", value.URL, plural(int64(sent.Blobs), "blob"), byteSize(sent.Bytes))
 	if err := a.print(value, text); err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ is not copied: use 'stet pull'. 'stet rm' removes a copy.`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if isRemote(a.storePlace()) {
-				return usage(errors.New("the copy is kept in a store on this machine; name the server with --from, not with --store"))
+				return usage(errors.New("the copy is stored on this machine; name the server with --from, not --store"))
 			}
 			return a.withStore(cmd.Context(), true, func(db *stet.DB) error {
 				return a.follow(cmd.Context(), db, args[0], flags)
@@ -114,7 +114,7 @@ func findAgent(ctx context.Context, db *stet.DB, name string) (cloudagent.Agent,
 	case errors.As(err, &several):
 		err = usage(fmt.Errorf("agent %w", several))
 	case errors.Is(err, cloudagent.ErrNotFound):
-		err = coded(ExitNotFound, "no agent %s in this store; name the server that it runs on with --from", printable(name))
+		err = coded(ExitNotFound, "no agent %s in this store; name its server with --from", printable(name))
 	}
 	return agent, err
 }

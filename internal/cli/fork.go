@@ -49,7 +49,7 @@ func (a *app) fork(ctx context.Context, p *place, ref string) error {
 			return err
 		}
 	case errors.Is(err, checkpoint.ErrNoConversations):
-		return coded(ExitNotFound, "checkpoint %s has no saved state of a conversation, so there is nothing to fork", ref)
+		return coded(ExitNotFound, "checkpoint %s has no saved conversation, so there is nothing to fork", ref)
 	case err != nil:
 		return err
 	}

@@ -213,7 +213,7 @@ func (a *app) fsckText(report fsckJSON) string {
 		fmt.Fprintf(&text, "%s  %s: %s\n", p.red("DAMAGED"), looked, plural(int64(len(report.Damage)), "finding"))
 	}
 	if report.Orphans.Blobs > 0 {
-		fmt.Fprintf(&text, "    %s (%s) without a reference; 'stet gc' removes what is old enough\n",
+		fmt.Fprintf(&text, "    %s (%s) without a reference; 'stet gc' removes those that are old enough\n",
 			plural(report.Orphans.Blobs, "blob"), byteSize(report.Orphans.Bytes))
 	}
 	if report.Quarantined > 0 {

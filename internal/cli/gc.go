@@ -192,7 +192,7 @@ func gcText(v gcJSON) string {
 	if v.DryRun && v.Freed > 0 {
 		fmt.Fprintf(&text, "that would free about %s\n", byteSize(v.Freed))
 	}
-	fmt.Fprintf(&text, "%s %s (%s) without references; %s (%s) stay\n",
+	fmt.Fprintf(&text, "%s %s (%s) without references; %s (%s) remain\n",
 		verb, plural(v.Removed.Blobs, "blob"), byteSize(v.Removed.Bytes), plural(v.Kept.Blobs, "blob"), byteSize(v.Kept.Bytes))
 	if len(v.Unreadable) > 0 && v.Withheld.Blobs > 0 {
 		fmt.Fprintf(&text, "kept %s (%s) of these only because damaged rows or blobs may need them\n", plural(v.Withheld.Blobs, "blob"), byteSize(v.Withheld.Bytes))

@@ -115,7 +115,7 @@ func (a *app) hookPayload() ([]byte, error) {
 	select {
 	case r := <-done:
 		if r.err == nil && len(r.data) > maxHookPayload {
-			r.err = fmt.Errorf("%w: the payload has more than %s", foreign.ErrEvent, byteSize(maxHookPayload))
+			r.err = fmt.Errorf("%w: the payload is larger than %s", foreign.ErrEvent, byteSize(maxHookPayload))
 		}
 		return r.data, r.err
 	case <-time.After(hookPatience):
@@ -166,7 +166,7 @@ func (a *app) hookEvent(ctx context.Context, agent, name string, payload []byte,
 	}
 	if (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, kv.ErrBusy)) && !way.late {
 		if err = a.hookBehind("--late", agent, name, payload); err == nil && event.Kind == foreign.TurnStart {
-			err = errors.New("the checkpoint before the turn took longer than the agent waits; it is finished behind, so the start of the turn is not exact")
+			err = errors.New("the checkpoint before the turn took longer than the agent waits; it finishes in the background, so the start of the turn is not exact")
 		}
 	}
 	return errors.Join(lost, err)
@@ -295,7 +295,7 @@ func (a *app) hookSpace(ctx context.Context, db *stet.DB, host foreign.Host, dir
 	}
 	home, _ := filepath.EvalSymlinks(host.Home)
 	if root == home || root == filepath.Dir(root) {
-		return nil, fmt.Errorf("the agent works in %s, which is not captured as a whole; 'stet checkpoint' in a directory below it captures that", root)
+		return nil, fmt.Errorf("the agent works in %s, which is not captured as a whole; run 'stet checkpoint' in a subdirectory to capture that", root)
 	}
 	if err := apart(db, root); err != nil {
 		return nil, err

@@ -159,7 +159,7 @@ func TestHookDoesNotWaitForABusyStore(t *testing.T) {
 	if n := b.checkpoints("second"); n != 1 {
 		t.Errorf("%d checkpoints", n)
 	}
-	b.wants("it is finished behind", "status")
+	b.wants("it finishes in the background", "status")
 }
 
 // Nor does a record that cannot be read because its file system, or a pipe, keeps readers.
@@ -186,7 +186,7 @@ func TestHookDoesNotWaitForARecord(t *testing.T) {
 	// The process behind may come so late that it does not find the record, and reports
 	// that, too.
 	failures := (&app{store: b.store}).hookFailures(time.Time{})
-	if !slices.ContainsFunc(failures, func(f hookFailure) bool { return strings.Contains(f.Error, "it is finished behind") }) {
+	if !slices.ContainsFunc(failures, func(f hookFailure) bool { return strings.Contains(f.Error, "it finishes in the background") }) {
 		t.Errorf("failures: %v", failures)
 	}
 }

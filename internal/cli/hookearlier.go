@@ -151,7 +151,7 @@ func (a *app) copyEarlier(ctx context.Context, agent string) error {
 	if len(found.list) > 0 { // else no store is made for nothing
 		totals, err := a.copySessions(ctx, adapter, found, false)
 		if err != nil {
-			return fmt.Errorf("earlier sessions of %s were not all copied: %w", agent, err)
+			return fmt.Errorf("some earlier sessions of %s were not copied: %w", agent, err)
 		}
 		damaged = totals.Damaged()
 	}

@@ -113,12 +113,12 @@ func houseText(v houseJSON) string {
 		fmt.Fprintf(&text, "paused until %s\n", v.Paused)
 	}
 	if len(v.Tasks) == 0 {
-		text.WriteString("no server has kept house yet\n")
+		text.WriteString("no server has done any housekeeping yet\n")
 	}
 	for _, s := range v.Tasks {
 		fmt.Fprintf(&text, "%s: %s", s.Name, lastRun(s))
 		if s.Running != "" {
-			fmt.Fprintf(&text, "; runs now on %s", s.Running)
+			fmt.Fprintf(&text, "; running on %s", s.Running)
 		}
 		text.WriteByte('\n')
 	}

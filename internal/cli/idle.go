@@ -44,9 +44,9 @@ func idleText(o spool.OpenSession) string {
 // idleMeaning says what a rewind is to an agent that still holds the turns.
 func idleMeaning(o spool.OpenSession) string {
 	if adapter, err := agents.Find(o.Agent); err == nil && adapter.Notice("x") != nil {
-		return "its next prompt says what was taken back"
+		return "its next prompt reports what was reverted"
 	}
-	return "it does not learn what is taken back; continue with 'stet resume'"
+	return "it is not told what was reverted; continue with 'stet resume'"
 }
 
 func idleValues(open []spool.OpenSession) (out []idleJSON) {

@@ -140,7 +140,7 @@ func explainSource(err error) error {
 func (a *app) sources(ctx context.Context, sure bool) ([]string, error) {
 	found := cursor.Find(nil)
 	if len(found) == 0 {
-		return nil, coded(ExitNotFound, "nothing found in %s; give a PATH", strings.Join(cursor.Places(nil), ", "))
+		return nil, coded(ExitNotFound, "nothing found in %s; pass a PATH", strings.Join(cursor.Places(nil), ", "))
 	}
 	var paths []string
 	for _, l := range found {

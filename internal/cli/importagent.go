@@ -28,7 +28,7 @@ func (a *app) importAgent(ctx context.Context, args []string, flags importFlags)
 		return err
 	}
 	if flags.rescue {
-		return usage(errors.New("--rescue is for cursor; sessions of agents are always read as far as they can be"))
+		return usage(errors.New("--rescue is only for cursor; sessions of other agents are always read as far as possible"))
 	}
 	found, err := a.agentSessions(ctx, adapter, host, args, flags)
 	if err != nil {
@@ -233,7 +233,7 @@ func (a *app) nothingOf(ctx context.Context, adapter foreign.Adapter, host forei
 		return err
 	}
 	if !at.Found {
-		return coded(ExitNotFound, "%s was not found here (looked in %s); give a PATH", adapter.Name(), printable(tilde(filepath.Dir(at.Settings))))
+		return coded(ExitNotFound, "%s was not found here (looked in %s); pass a PATH", adapter.Name(), printable(tilde(filepath.Dir(at.Settings))))
 	}
-	return coded(ExitNotFound, "%s has no sessions here (looked in %s); give a PATH", adapter.Name(), printable(tilde(filepath.Dir(at.Settings))))
+	return coded(ExitNotFound, "%s has no sessions here (looked in %s); pass a PATH", adapter.Name(), printable(tilde(filepath.Dir(at.Settings))))
 }

@@ -26,7 +26,7 @@ func (p *place) explainElsewhere(ctx context.Context, req checkpoint.RewindReque
 	if _, statErr := os.Stat(info.Workspace); statErr != nil {
 		where += ", which is not on this machine"
 	}
-	return fmt.Errorf("%w: %s is of %s; -C DIR rewinds its files in DIR", err, rec.Name(), where)
+	return fmt.Errorf("%w: %s belongs to %s; pass -C DIR to rewind its files in DIR", err, rec.Name(), where)
 }
 
 // ofImported reports whether a history consists of imported checkpoints of other directories.

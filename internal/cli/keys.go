@@ -176,9 +176,9 @@ func (a *app) askTwice(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	second, err := a.askSecret(ctx, "Once more: ")
+	second, err := a.askSecret(ctx, "Repeat passphrase: ")
 	if err == nil && first != second {
-		err = errors.New("the passphrases differ")
+		err = errors.New("the passphrases do not match")
 	}
 	return first, err
 }
@@ -209,7 +209,7 @@ func (a *app) withRing(ctx context.Context, fn func(*stet.DB, *keyring.Ring) err
 
 func (a *app) printKeys(ring *keyring.Ring) error {
 	for _, k := range ring.List() {
-		status := "reads only"
+		status := "read-only"
 		if k.Active {
 			status = "active"
 		}
@@ -296,7 +296,7 @@ func (a *app) pruneKeys(ctx context.Context) error {
 	case errors.Is(err, stet.ErrKeyInUse):
 		return coded(ExitConflict, "%w; run 'stet keys rotate --reencrypt' first", err)
 	case errors.Is(err, kv.ErrBusy):
-		return fmt.Errorf("%w; end it and run this again", err)
+		return fmt.Errorf("%w; stop it and run again", err)
 	case err != nil:
 		return err
 	}

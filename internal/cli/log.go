@@ -176,7 +176,7 @@ func (a *app) showLog(ctx context.Context, p *place, conv string, history *timel
 		if conv != "" {
 			return a.logSaves(ctx, p, conv)
 		}
-		a.say("no checkpoints in %s yet; 'stet checkpoint' makes one", tilde(p.space.Path()))
+		a.say("no checkpoints in %s yet; 'stet checkpoint' creates one", tilde(p.space.Path()))
 		return a.tellMoved(ctx, p)
 	}
 	if err := a.printLog(ctx, p, history, shown); err != nil {

@@ -334,7 +334,7 @@ func severalConversations(shown []*timeline.Entry) bool {
 func (a *app) logSaves(ctx context.Context, p *place, id string) error {
 	info, err := p.db.Conversations().Get(ctx, id)
 	if errors.Is(err, conversation.ErrNotFound) {
-		return coded(ExitNotFound, "there is no conversation %q", id)
+		return coded(ExitNotFound, "no conversation %q", id)
 	}
 	if err != nil {
 		return err

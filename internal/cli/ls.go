@@ -99,7 +99,7 @@ func (a *app) listConversations(ctx context.Context, db *stet.DB, flags lsFlags)
 		return nil
 	}
 	if more && flags.latest {
-		defer a.say("the latest %d are listed; 'stet ls -n 0' lists all", flags.limit)
+		defer a.say("showing the latest %d; 'stet ls -n 0' lists all", flags.limit)
 	}
 	if err := a.printConversations(ctx, db, lsRows(families, flags.all, 0), len(damaged), flags.long); err != nil {
 		return err

@@ -134,7 +134,7 @@ func (a *app) toolsDir(ctx context.Context, db *stet.DB) (string, error) {
 // explainTool adds hints for an agent.
 func (a *app) explainTool(err error) error {
 	if errors.Is(err, sqlite.ErrNoStore) {
-		return fmt.Errorf("nothing is recorded yet: there is no store at %s; the tool `checkpoint` makes one, and so does 'stet connect' with the first turn", shown(a.storePlace()))
+		return fmt.Errorf("nothing is recorded yet: no store at %s; the tool `checkpoint` creates one, and so does the first turn after 'stet connect'", shown(a.storePlace()))
 	}
 	return a.explain(err)
 }

@@ -34,7 +34,7 @@ Exit code 4 means that the target holds other data, or that the two differ at th
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !fleet.IsAddress(to) {
-				return usage(errors.New("--to: give the address of the database, postgres://…"))
+				return usage(errors.New("--to must be the address of a database, postgres://…"))
 			}
 			if from == "" {
 				var err error
@@ -72,7 +72,7 @@ func (a *app) migrate(ctx context.Context, from, to string) error {
 	counted.done()
 	if err := errors.Join(err, f.Close(), source.Close()); err != nil {
 		if errors.Is(err, fleet.ErrDiffers) {
-			err = fmt.Errorf("%w; run it again when nothing writes to %s", err, from)
+			err = fmt.Errorf("%w; run again while nothing writes to %s", err, from)
 		}
 		return err
 	}
@@ -84,7 +84,7 @@ func (a *app) reportMigration(from, to string, r fleet.MigrateResult) error {
 		"schema": "stet.migrate.v1", "from": from, "to": shown(to), "resumed": r.Resumed, "blobs": r.Blobs, "bytes": r.Bytes, "rows": r.Rows,
 		"copied_blobs": r.CopiedBlobs, "copied_bytes": r.CopiedBytes, "written_rows": r.Wrote,
 	}
-	text := fmt.Sprintf("copied %s (%s) and %s; everything was compared\n", plural(r.Blobs, "blob"), byteSize(r.Bytes), plural(r.Rows, "row"))
+	text := fmt.Sprintf("copied %s (%s) and %s; all verified\n", plural(r.Blobs, "blob"), byteSize(r.Bytes), plural(r.Rows, "row"))
 	if err := a.print(value, text); err != nil {
 		return err
 	}

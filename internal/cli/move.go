@@ -42,7 +42,7 @@ func (a *app) moveHistory(ctx context.Context, db *stet.DB, from, to string, for
 	}
 	moved, err := service.Move(ctx, from, to, force)
 	if errors.Is(err, checkpoint.ErrInPlace) {
-		return coded(ExitConflict, "%w; --force exchanges the histories", err)
+		return coded(ExitConflict, "%w; --force swaps the histories", err)
 	}
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (a *app) moveHistory(ctx context.Context, db *stet.DB, from, to string, for
 		"schema": "stet.move.v1", "from": moved.From, "to": moved.To, "operation": moved.Operation.ID(),
 		"checkpoints": moved.Checkpoints, "exchanged": moved.Exchanged,
 	}
-	return a.print(value, fmt.Sprintf("%s of %s are now those of %s\n",
+	return a.print(value, fmt.Sprintf("moved %s from %s to %s\n",
 		plural(int64(moved.Checkpoints), "checkpoint"), printable(tilde(moved.From)), printable(tilde(moved.To))))
 }
 
@@ -62,6 +62,6 @@ func (a *app) tellMoved(ctx context.Context, p *place) error {
 	if err != nil || former == "" {
 		return err
 	}
-	a.warn("this directory was %s when it had checkpoints; run 'stet move %s .' to move them", former, former)
+	a.warn("the checkpoints of this directory are under its former path %s; run 'stet move %s .' to move them", former, former)
 	return nil
 }

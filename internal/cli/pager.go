@@ -174,7 +174,7 @@ func (a *app) pagerCommand() []string {
 }
 
 func (a *app) pagerFailed(argv []string, err error) {
-	a.warn("the pager %s cannot be started, so there is none: %v", argv[0], err)
+	a.warn("cannot start the pager %s, so output is not paged: %v", argv[0], err)
 }
 
 // pagedMessages are messages beside paged output: they are shown after what was printed

@@ -61,7 +61,7 @@ func (a *app) runPicker(ctx context.Context, in *os.File, lines []string) (int, 
 	width, rows := terminalSize(a.err)
 	height := max(1, min(pickerLines, len(lines), rows-2)) // beside the question and the cursor
 	at, top := 0, 0
-	fmt.Fprintf(a.err, "%s\r\n", cut("Rewind to which? (arrows, Enter; q to leave)", width-1))
+	fmt.Fprintf(a.err, "%s\r\n", cut("Rewind to which? (arrows, Enter; q to quit)", width-1))
 	for {
 		top = max(min(top, at), at-height+1)
 		for i := top; i < top+height; i++ {

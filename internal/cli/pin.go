@@ -136,7 +136,7 @@ func (a *app) listPins(ctx context.Context, db *stet.DB) error {
 		return nil
 	}
 	if len(pins) == 0 {
-		a.say("no checkpoint has a name yet; 'stet pin NAME REF' gives it one")
+		a.say("no pins yet; 'stet pin NAME REF' creates one")
 	}
 	_, err = fmt.Fprint(a.out, a.pinTable(pins))
 	return err

@@ -164,7 +164,7 @@ func apart(db *stet.DB, dir string) error {
 		return err
 	}
 	if store == dir || strings.HasPrefix(store, strings.TrimSuffix(dir, "/")+"/") {
-		return usage(fmt.Errorf("the store %s is inside the workspace %s, and a rewind would rewind it, too (capture.force does not change that): change to a directory below it, name one with -C, or put the store elsewhere (--store)", store, dir))
+		return usage(fmt.Errorf("the store %s is inside the workspace %s, so a rewind would rewind the store, too (capture.force does not change that): change to a subdirectory, name one with -C, or put the store elsewhere (--store)", store, dir))
 	}
 	return nil
 }
@@ -236,7 +236,7 @@ func (a *app) checkpointRoot(ctx context.Context, db *stet.DB, ref string) (blob
 	case rec == nil:
 		return blob.ID{}, usage(fmt.Errorf("%q is the current workspace; name a conversation or a checkpoint", ref))
 	case rec.Root.IsZero():
-		return blob.ID{}, coded(ExitNotFound, "checkpoint %s has no saved state of a conversation", rec.Name())
+		return blob.ID{}, coded(ExitNotFound, "checkpoint %s has no saved conversation", rec.Name())
 	}
 	return rec.Root, nil
 }

@@ -37,7 +37,7 @@ func (a *app) planText(ctx context.Context, p *place, plan *checkpoint.Plan, to 
 		fmt.Fprintf(&text, "Not captured  %s\n", skippedText(bad, 5))
 	}
 	if lacks := notKeptText(&plan.NotKept); lacks != "" {
-		fmt.Fprintf(&text, "Not kept  %s: an undo does not bring that back\n", lacks)
+		fmt.Fprintf(&text, "Not kept  %s: an undo does not restore that\n", lacks)
 	}
 	for _, lost := range plan.Lost {
 		fmt.Fprintf(&text, "Lost  %s\n", printable(lost))

@@ -111,7 +111,7 @@ func (a *app) proofSubject(ctx context.Context, p *place, ref string) (proof.Sub
 		return proof.Subject{}, err
 	}
 	if rec == nil {
-		return proof.Subject{}, usage(fmt.Errorf("%q is the present, which nothing holds yet; run 'stet checkpoint' first", ref))
+		return proof.Subject{}, usage(fmt.Errorf("%q is the working tree, which is not saved yet; run 'stet checkpoint' first", ref))
 	}
 	return proof.Subject{Checkpoint: rec.ID}, nil
 }

@@ -68,7 +68,7 @@ any case: anyone who read it still has it.`,
 			case fleet.IsAddress(place):
 				return usage(errors.New("purge needs a store in a directory, because a database, its logs and a bucket keep removed bytes; docs/OPERATIONS.md, \"A secret was captured\", says how to purge a tenant of a database"))
 			case isRemote(place):
-				return usage(errors.New("purge needs the directory of the store; run it on the machine of the server, with --store DIR"))
+				return usage(errors.New("purge needs the directory of the store; run it on the server's machine with --store DIR"))
 			}
 			if flags.secret == "" {
 				return a.withPlace(cmd.Context(), false, func(p *place) error {
@@ -213,7 +213,7 @@ func (a *app) purge(ctx context.Context, db *stet.DB, target purge.Target, flags
 	res, err := p.Remove(ctx, plan)
 	read.done()
 	if err != nil {
-		a.say("the purge is not finished; the store works, run it again")
+		a.say("the purge is not finished; the store still works; run it again")
 		return err
 	}
 	value.done(res)
@@ -300,7 +300,7 @@ func (v *purgeJSON) done(res *purge.Result) {
 
 func plannedText(v *purgeJSON, plan *purge.Plan) string {
 	if plan.Empty() {
-		return "nothing to remove: it is in no checkpoint, conversation, row or stored content\n"
+		return "nothing to remove: not found in any checkpoint, conversation, row or stored content\n"
 	}
 	var text strings.Builder
 	if v.Contents > 0 {
@@ -321,7 +321,7 @@ func plannedText(v *purgeJSON, plan *purge.Plan) string {
 		text.WriteString("  an earlier purge that is not finished\n")
 	}
 	for _, f := range v.Partly {
-		fmt.Fprintf(&text, "Stays     %s holds it as a part (%s); remove that with --secret\n", printable(filepath.Join(f.Workspace, f.Path)), few(f.Checkpoints, 6))
+		fmt.Fprintf(&text, "Stays     %s contains it (%s); remove it with --secret\n", printable(filepath.Join(f.Workspace, f.Path)), few(f.Checkpoints, 6))
 	}
 	for _, one := range v.Unread {
 		fmt.Fprintf(&text, "Unread    %s\n", printable(one))

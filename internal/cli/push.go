@@ -117,7 +117,7 @@ func (a *app) move(ctx context.Context, verb string, args []string, flags moveFl
 			return a.withStore(ctx, true, func(here *stet.DB) error { return fn(here, there) })
 		})
 		if absent && errors.Is(err, sqlite.ErrNoStore) {
-			return coded(ExitNotFound, "no store at %s, from which to pull", shown(args[0]))
+			return coded(ExitNotFound, "no store at %s to pull from", shown(args[0]))
 		}
 		return err
 	}
@@ -233,7 +233,7 @@ func (a *app) transferred(verb string, report *transfer.Report, flags moveFlags,
 	}
 	switch {
 	case errors.Is(err, transfer.ErrNotAll):
-		return usage(errors.New("--all copies everything; name no conversations"))
+		return usage(errors.New("--all copies everything; do not name conversations"))
 	case errors.Is(err, transfer.ErrPlain):
 		return coded(ExitUsage, "%w: nothing was copied; encrypt the target ('stet keys init'), or pass --decrypt", err)
 	case err != nil:
@@ -262,7 +262,7 @@ func (a *app) moved(verb string, report *transfer.Report, flags moveFlags, faile
 		return notMoved(failed)
 	}
 	if diverged := report.Diverged(); len(diverged) > 0 {
-		return coded(ExitConflict, "%s were continued on both sides and stay unchanged: %s; --force takes this head and keeps the other as a branch",
+		return coded(ExitConflict, "%s were continued on both sides and left unchanged: %s; --force takes this head and keeps the other as a branch",
 			plural(int64(len(diverged)), "conversation"), few(diverged, 5))
 	}
 	return nil
@@ -293,14 +293,14 @@ func moveText(v moveJSON) string {
 		text.WriteByte('\n')
 	}
 	if n := v.Checkpoints + v.Agents + v.Pins + v.Operations; n > 0 {
-		fmt.Fprintf(&text, "besides   %s, %s, %s, %s\n", plural(int64(v.Checkpoints), "checkpoint"), plural(int64(v.Agents), "agent"),
+		fmt.Fprintf(&text, "also      %s, %s, %s, %s\n", plural(int64(v.Checkpoints), "checkpoint"), plural(int64(v.Agents), "agent"),
 			plural(int64(v.Pins), "pin"), plural(int64(v.Operations), "operation"))
 	}
 	for _, what := range v.Left {
 		fmt.Fprintf(&text, "left      %s\n", printable(what))
 	}
 	if v.Missing > 0 {
-		fmt.Fprintf(&text, "missing   %s that rows name and the source lacks; 'stet fsck' lists them\n", plural(int64(v.Missing), "blob"))
+		fmt.Fprintf(&text, "missing   %s that rows refer to but the source lacks; 'stet fsck' lists them\n", plural(int64(v.Missing), "blob"))
 	}
 	if v.DryRun {
 		fmt.Fprintf(&text, "would copy %s\n", plural(int64(v.Blobs), "blob"))

@@ -66,7 +66,7 @@ func (a *app) rm(ctx context.Context, db *stet.DB, names []string, yes bool) err
 			err = db.Agents().Delete(ctx, id)
 		}
 		if err != nil {
-			a.say("%d of %d removed before that", len(value.Removed), len(all))
+			a.say("removed %d of %d before the error", len(value.Removed), len(all))
 			return err
 		}
 		value.Removed = append(value.Removed, id)

@@ -130,7 +130,7 @@ func (a *app) runWith(ctx context.Context, p *place, opts runOptions, args []str
 		return errors.Join(err, ended, s.unsaid)
 	}
 	if err := s.end(ctx, code); err != nil {
-		a.warn("changes of the command since %s are not saved: %v", s.last.Name(), err)
+		a.warn("the command's changes since %s are not saved: %v", s.last.Name(), err)
 		if code == 0 {
 			code = ExitError
 		}
@@ -312,7 +312,7 @@ func (s *supervised) burst(ctx context.Context, paths []string) {
 	}
 	if err != nil && !s.told && err.Error() != checkpoint.SkippedThrottled {
 		s.told = true
-		s.app.warn("a checkpoint failed while the command runs: %v", err)
+		s.app.warn("a checkpoint failed while the command was running: %v", err)
 	}
 }
 
@@ -359,7 +359,7 @@ func (s *supervised) Beat(ctx context.Context) {
 func (s *supervised) hold(ctx context.Context, command checkpoint.Process) {
 	s.by.Processes = append(s.by.Processes, command)
 	if err := s.p.space.Hold(ctx, s.conv.ID(), s.by); err != nil {
-		s.app.warn("if this process is killed, later changes of the command count as yours: %v", err)
+		s.app.warn("if this process is killed, the command's later changes count as yours: %v", err)
 	}
 }
 

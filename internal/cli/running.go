@@ -29,7 +29,7 @@ func (a *app) notUnder(ctx context.Context, open checkpoint.Turns, verb string, 
 	}
 	who := strings.Join(names, "; ")
 	if !isTerminal(a.in) || a.json {
-		return coded(ExitBusy, "at work here: %s; it may change files again at once, so nothing was changed; wait until it has ended, or pass --even-if-running", who)
+		return coded(ExitBusy, "at work here: %s; it may change the files again, so nothing was changed; wait until it ends, or pass --even-if-running", who)
 	}
 	fmt.Fprintf(a.err, "At work here: %s\n", who)
 	answer, err := a.readLine(ctx, fmt.Sprintf("It may change files again at once. %s anyway? [y/N] ", verb))

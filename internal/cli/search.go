@@ -123,7 +123,7 @@ func (a *app) searchIn(ctx context.Context, index search.Searcher, words string,
 	case len(page.Hits) == 0:
 		a.say("nothing found")
 	case page.Next != "":
-		a.say("there are more; see -n")
+		a.say("more results exist; raise -n")
 	}
 	if len(stats.Damaged) > 0 {
 		return coded(ExitDamage, "parts of %s cannot be read, so some of it may not be found; 'stet fsck' lists the damage", few(stats.Damaged, 5))

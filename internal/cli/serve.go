@@ -207,7 +207,7 @@ func (a *app) serveTenants(ctx context.Context, all settings, opts *server.Optio
 		return err
 	}
 	if none {
-		return usage(errors.New("there are no tokens yet; create one with 'stet tokens create TENANT'"))
+		return usage(errors.New("no tokens yet; create one with 'stet tokens create TENANT'"))
 	}
 	if err := server.CheckWorkspaces(opts.Workspaces); err != nil {
 		return usage(err)
@@ -323,7 +323,7 @@ func listenSafely(ctx context.Context, all settings, opts *server.Options) (net.
 	case !secure:
 		return nil, usage(fmt.Errorf("--listen %s: traffic would be unencrypted; pass --tls-cert and --tls-key, or --insecure behind a proxy with TLS", address))
 	case opts.Certificate == nil && len(opts.Hosts) == 0:
-		return nil, usage(errors.New("--insecure: pass --hosts, the host names of the proxy"))
+		return nil, usage(errors.New("--insecure needs --hosts, the host names of the proxy"))
 	}
 	var config net.ListenConfig
 	return config.Listen(ctx, "tcp", address)

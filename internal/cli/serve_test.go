@@ -111,7 +111,7 @@ func TestServeDemoOnAUsedStore(t *testing.T) {
 		t.Fatal(err, said)
 	}
 	_, stop := serveHere(t, dir, "--demo")
-	if said := stop(); !strings.Contains(said, "no demonstration: the store at "+dir+" holds work of its own") {
+	if said := stop(); !strings.Contains(said, "no demonstration: the store at "+dir+" is not empty") {
 		t.Errorf("serve said %q", said)
 	}
 	if list, _, err := here(t, "--store", dir, "ls"); err != nil || list != "" {

@@ -53,7 +53,7 @@ func (a *app) showLines(ctx context.Context, p *place, ref string) error {
 			return err
 		}
 		if rec == nil {
-			return usage(fmt.Errorf("%q is the workspace now; --lines takes a checkpoint or a turn", ref))
+			return usage(fmt.Errorf("%q is the working tree; --lines needs a checkpoint or a turn", ref))
 		}
 		now, err := l.record(ctx, "@", conv)
 		if err != nil {
@@ -134,5 +134,5 @@ func changedBy(c changedJSON) string {
 	case c.Kind == blame.Several:
 		return "changed by one of several agents (" + at + ")"
 	}
-	return "changed by nobody known (" + at + ")"
+	return "changed by an unknown author (" + at + ")"
 }

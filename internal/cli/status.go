@@ -43,7 +43,7 @@ func (a *app) initialize(ctx context.Context, db *stet.DB) error {
 	case err == nil:
 		value["workspace"] = p.space.Path()
 		err = p.space.Close()
-		a.say("ready; %s can have checkpoints: stet run -- CMD…, or stet checkpoint", tilde(p.space.Path()))
+		a.say("ready; to make checkpoints of %s, run 'stet run -- CMD…' or 'stet checkpoint'", tilde(p.space.Path()))
 	case errors.Is(err, workspace.ErrRootRefused) || errors.As(err, &refused):
 		a.say("ready; this directory cannot be a workspace: %v", err)
 		err = nil

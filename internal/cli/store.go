@@ -154,7 +154,7 @@ func (a *app) dialRemote(ctx context.Context, address string) (*client.Client, e
 		return nil, usage(err)
 	}
 	if token != "" && client.Exposed(address) {
-		fmt.Fprintf(os.Stderr, "stet: %s is on another machine and without TLS: the token can be read on the network; use https\n", address)
+		fmt.Fprintf(os.Stderr, "stet: %s is on another machine and does not use TLS, so the token can be read on the network; use https\n", address)
 	}
 	if _, err := c.Blobs().Has(ctx, blob.ID{}); err != nil {
 		if connect.CodeOf(err) == connect.CodeUnauthenticated {
@@ -232,7 +232,7 @@ func fileExists(path string) bool {
 func (a *app) askSecret(ctx context.Context, prompt string) (string, error) {
 	f, ok := a.in.(*os.File)
 	if !ok || !isTerminal(a.in) || a.json {
-		return "", errors.New("no terminal to ask on")
+		return "", errors.New("no terminal to prompt on")
 	}
 	if ctx.Err() != nil {
 		return "", errInterrupted

@@ -114,7 +114,7 @@ func (a *app) tailAgent(ctx context.Context, db *stet.DB, agent cloudagent.Agent
 			return err
 		}
 		if e.Initial && flags.after != "" {
-			a.warn("this store has no event at the offset %s: it begins with the state that it has", printable(flags.after))
+			a.warn("this store has no event at offset %s; starting with the state that it has", printable(flags.after))
 		}
 		if err := a.printEvent("stet.tail.v1", e); err != nil {
 			return err

@@ -189,7 +189,7 @@ func (a *app) tokensList() *cobra.Command {
 				return err
 			}
 			for _, info := range infos {
-				ends := "never ends"
+				ends := "never expires"
 				switch {
 				case info.Expired(time.Now()):
 					ends = "expired " + info.Expires.Local().Format("2 Jan 2006")

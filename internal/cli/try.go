@@ -339,7 +339,7 @@ func (t *trying) measure(ctx context.Context, res *attempt.Result, dir string) e
 func (t *trying) tellOutside(ctx context.Context, before blob.ID) {
 	now, err := t.p.space.Outline(ctx)
 	if err != nil {
-		t.app.warn("whether the workspace changed is not known: %v", err)
+		t.app.warn("cannot tell whether the workspace changed: %v", err)
 		return
 	}
 	changes, err := workspace.Diff(ctx, t.p.db.Blobs(), before, now.Tree)
@@ -350,7 +350,7 @@ func (t *trying) tellOutside(ctx context.Context, before blob.ID) {
 	for _, c := range changes {
 		paths = append(paths, c.Path)
 	}
-	t.app.warn("changed in the workspace itself meanwhile, by you or by an attempt outside its copy: %s", few(paths, 10))
+	t.app.warn("changed in the workspace itself during the try, by you or by an attempt outside its copy: %s", few(paths, 10))
 }
 
 // watched makes checkpoints of a copy while an agent works in it.

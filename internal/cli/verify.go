@@ -145,7 +145,7 @@ func publicKeyIn(text string) (ed25519.PublicKey, error) {
 	}
 	data, readErr := os.ReadFile(text)
 	if readErr != nil {
-		return nil, fmt.Errorf("--key %s: %w; nor is it a file", text, err)
+		return nil, fmt.Errorf("--key %s: %w, and not a file", text, err)
 	}
 	if key, err = proof.ParsePublic(string(data)); err != nil {
 		return nil, fmt.Errorf("--key %s: %w", text, err)

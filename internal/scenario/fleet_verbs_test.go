@@ -160,7 +160,7 @@ func TestMigrateSurvivesKills(t *testing.T) {
 			t.Errorf("half of a store: exit %d\n%s", code, out)
 		}
 	}
-	if out, err := run().Output(); err != nil || !strings.Contains(string(out), "everything was compared") {
+	if out, err := run().Output(); err != nil || !strings.Contains(string(out), "all verified") {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	db, err := s.open(t).Open(t.Context(), "")

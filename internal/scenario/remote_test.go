@@ -220,7 +220,7 @@ func TestRemoteThatRefuses(t *testing.T) {
 		}
 	}
 	use("write")
-	if out, _ := l.run(0, "flush"); !strings.Contains(out, "has everything; sent ") {
+	if out, _ := l.run(0, "flush"); !strings.Contains(out, "is up to date; sent ") {
 		t.Errorf("flush with a token that may write: %s", out)
 	}
 	if n, _ := l.waiting(); n != 0 {
