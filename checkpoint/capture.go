@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -33,6 +34,9 @@ type Request struct {
 	// captured even if an ignore file excludes them, and identify the author if
 	// several conversations are active.
 	Touched []string
+	// Shared lists paths that the tool wrote and that something else changed after it.
+	// They are captured like those of Touched, but do not identify the author.
+	Shared []string
 	// Paths, if not nil, limits the scan to these paths: everything else counts as
 	// unchanged.
 	Paths []string
@@ -50,6 +54,11 @@ type Request struct {
 	// of Root: a caller that saves its turn only if something changed need not scan
 	// beforehand.
 	State func(context.Context, Seen) (blob.ID, error)
+	// Choose, if not nil, is called before the scan, with the turns at work, and returns
+	// the place to use instead of Conversation, Root and Turn. No other checkpoint of the
+	// workspace is made meanwhile, so two turns that begin at the same moment do not choose
+	// the same place.
+	Choose func(ctx context.Context, atWork Turns) (Place, error)
 	// IfChanged makes a checkpoint only if the files differ from the last one.
 	IfChanged bool
 	// Auto marks an automatic checkpoint.
@@ -101,6 +110,13 @@ type Result struct {
 	Stats      workspace.Stats
 }
 
+// Place is the place of a turn: the state of its conversation before it, and its number.
+type Place struct {
+	Conversation string
+	Root         blob.ID
+	Turn         uint64
+}
+
 // Complete reports whether the result captured the workspace without exception.
 func (r *Result) Complete() bool { return r.Record != nil && len(r.NotCaptured) == 0 }
 
@@ -115,9 +131,20 @@ func (w *Workspace) Checkpoint(ctx context.Context, req Request) (*Result, error
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
 	defer leave()
-	req.Paths, req.Touched = w.relative(req.Paths), w.relative(req.Touched)
+	req.Paths, req.Touched, req.Shared = w.relative(req.Paths), w.relative(req.Touched), w.relative(req.Shared)
 	if w.throttled(st, &req) {
 		return &Result{Skipped: SkippedThrottled, Recovered: st.recovered}, nil
+	}
+	if req.Choose != nil {
+		atWork, err := w.atWork(ctx, st)
+		if err != nil {
+			return nil, fmt.Errorf("checkpoint: %w", err)
+		}
+		place, err := req.Choose(ctx, atWork)
+		if err != nil {
+			return nil, err
+		}
+		req.Conversation, req.Root, req.Turn = place.Conversation, place.Root, place.Turn
 	}
 	rec := &Record{
 		Conversation: req.Conversation, Root: req.Root, MessageID: req.MessageID, Turn: req.Turn, Side: req.Side,
@@ -250,7 +277,7 @@ func (st *state) known(index *workspace.Index) *workspace.Index {
 // captured scans the workspace. The caller holds its lock.
 func (w *Workspace) captured(ctx context.Context, st *state, req *Request) (*capture, error) {
 	opts := w.s.opts.Scan
-	opts.Touched, opts.Progress, opts.Force = req.Touched, req.Progress, w.s.opts.Force
+	opts.Touched, opts.Progress, opts.Force = slices.Concat(req.Touched, req.Shared), req.Progress, w.s.opts.Force
 	opts.Share = req.share
 	index := st.known(w.openIndex(st))
 	if req.Paths == nil || st.tip == nil {

@@ -43,6 +43,10 @@ func (w *Workspace) AtWork(ctx context.Context) (Turns, error) {
 	if err != nil {
 		return nil, err
 	}
+	return w.atWork(ctx, st)
+}
+
+func (w *Workspace) atWork(ctx context.Context, st *state) (Turns, error) {
 	turns, err := w.turns(ctx, st)
 	if err != nil {
 		return nil, err

@@ -81,6 +81,8 @@ const heartbeat = 15 * time.Minute
 type supervised struct {
 	app   *app
 	p     *place
+	alone conversation.Info // of a conversation of this run alone, or with the id of the one that was named
+	agent string            // as it was given
 	conv  *conversation.Conversation
 	turn  uint64
 	by    checkpoint.Holder // of the turn: this process and the command
@@ -97,6 +99,7 @@ type supervised struct {
 
 	command string      // as it was given
 	printed *keptOutput // nil unless it is kept
+	skipped []string    // paths that were named as not captured
 	ignored []string    // files that changed although no checkpoint has them
 	lost    []string    // git repositories that are gone
 }
@@ -163,36 +166,17 @@ func started(err error) error {
 	return err
 }
 
-// supervise opens the conversation that the run is a turn of.
+// supervise prepares a run.
 func (a *app) supervise(ctx context.Context, p *place, opts runOptions, args []string) (*supervised, error) {
-	s := &supervised{app: a, p: p, command: foreign.CommandLine(args...)}
+	s := &supervised{app: a, p: p, command: foreign.CommandLine(args...), agent: opts.agent}
 	if opts.output {
 		s.printed = &keptOutput{}
-	}
-	open, err := p.space.AtWork(ctx)
-	if err != nil {
-		return nil, err
 	}
 	id, err := a.named(ctx, p.db)
 	if err != nil {
 		return nil, err
 	}
-	info := conversation.Info{ID: id, Title: s.command, Agent: cmp.Or(opts.agent, filepath.Base(args[0])), Workspace: p.space.Path()}
-	if id == "" {
-		if info, err = dayOfRuns(ctx, p.db.Conversations(), info, opts.agent, now(), open); err != nil {
-			return nil, err
-		}
-	}
-	if s.conv, s.made, err = openOrCreate(ctx, p.db.Conversations(), info); err != nil {
-		return nil, err
-	}
-	info = s.conv.Info()
-	s.turn, s.root = info.Turns+1, info.Root
-	for _, t := range open {
-		if t.Conversation == info.ID && t.Number >= s.turn {
-			s.turn = t.Number + 1
-		}
-	}
+	s.alone = conversation.Info{ID: id, Title: s.command, Agent: cmp.Or(opts.agent, filepath.Base(args[0])), Workspace: p.space.Path()}
 	s.by.ID = rand.Text() // another run may be at work on the same conversation
 	if me, ok := checkpoint.ProcessOf(os.Getpid(), runName); ok {
 		s.by.Processes = []checkpoint.Process{me}
@@ -200,10 +184,34 @@ func (a *app) supervise(ctx context.Context, p *place, opts runOptions, args []s
 	return s, nil
 }
 
+// choose opens the conversation that the run is a turn of. It is called while no other run
+// begins, because two that began at the same moment would become turns of one conversation,
+// and a rewind of one would take back both.
+func (s *supervised) choose(ctx context.Context, atWork checkpoint.Turns) (checkpoint.Place, error) {
+	store, info := s.p.db.Conversations(), s.alone
+	var err error
+	if info.ID == "" {
+		if info, err = dayOfRuns(ctx, store, info, s.agent, now(), atWork); err != nil {
+			return checkpoint.Place{}, err
+		}
+	}
+	if s.conv, s.made, err = openOrCreate(ctx, store, info); err != nil {
+		return checkpoint.Place{}, err
+	}
+	info = s.conv.Info()
+	s.turn, s.root = info.Turns+1, info.Root
+	for _, t := range atWork {
+		if t.Conversation == info.ID && t.Number >= s.turn {
+			s.turn = t.Number + 1
+		}
+	}
+	return checkpoint.Place{Conversation: info.ID, Root: s.root, Turn: s.turn}, nil
+}
+
 // begin makes the checkpoint before the run. If that fails, it leaves no empty
 // conversation.
 func (s *supervised) begin(ctx context.Context) error {
-	err := s.save(ctx, checkpoint.Before)
+	err := s.saveWith(ctx, checkpoint.Request{Side: checkpoint.Before, Choose: s.choose})
 	if err != nil && s.made {
 		err = errors.Join(err, s.p.db.Conversations().Delete(context.WithoutCancel(ctx), s.conv.ID(), nil))
 	}
@@ -266,7 +274,10 @@ func (s *supervised) save(ctx context.Context, side checkpoint.Side) error {
 
 // saveWith makes a checkpoint of the run's turn.
 func (s *supervised) saveWith(ctx context.Context, req checkpoint.Request) error {
-	req.Conversation, req.Root, req.Turn, req.Author, req.Auto, req.Holder = s.conv.ID(), s.root, s.turn, author(), true, s.by
+	if s.conv != nil { // otherwise the request chooses it
+		req.Conversation, req.Root, req.Turn = s.conv.ID(), s.root, s.turn
+	}
+	req.Author, req.Auto, req.Holder = author(), true, s.by
 	res, err := s.p.space.Checkpoint(ctx, req)
 	if err != nil {
 		return err
@@ -278,10 +289,16 @@ func (s *supervised) saveWith(ctx context.Context, req checkpoint.Request) error
 	case res.Record == nil:
 		return fmt.Errorf("%s", res.Skipped)
 	}
-	if req.Side == checkpoint.Before {
-		if bad := notIgnored(res.NotCaptured); len(bad) > 0 {
+	if req.Side != checkpoint.NoSide {
+		bad := slices.DeleteFunc(notIgnored(res.NotCaptured), func(skip workspace.Skipped) bool { return slices.Contains(s.skipped, skip.Path) })
+		if len(bad) > 0 {
 			s.app.warn("not captured: %s", skippedText(bad, 5))
 		}
+		for _, skip := range bad {
+			s.skipped = append(s.skipped, skip.Path)
+		}
+	}
+	if req.Side == checkpoint.Before {
 		if lacks := notKeptText(&res.NotKept); lacks != "" {
 			s.app.warn("not kept: %s", lacks)
 		}

@@ -39,6 +39,9 @@ func TestInterruptedRunDoesNotStart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if _, err := s.choose(t.Context(), nil); err != nil { // as if the scan failed after it
+			t.Fatal(err)
+		}
 		if err := s.begin(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("begin: %v, want cancelled", err)
 		}
