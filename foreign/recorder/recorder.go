@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"slices"
 	"time"
 
 	"github.com/stet-dev/stet/blob"
@@ -244,7 +243,6 @@ func (r *Recorder) end(ctx context.Context, space *checkpoint.Workspace, info co
 	}
 	tasks, ended := e.Background, false
 	for _, entry := range current.Events {
-		req.Touched = append(req.Touched, r.edited(space.Path(), e.Workspace, entry)...)
 		ended = ended || entry.Kind == foreign.TurnEnd
 		if e.Kind == foreign.TaskEnd {
 			tasks += map[foreign.EventKind]int{foreign.TaskStart: 1, foreign.TaskEnd: -1}[entry.Kind]
@@ -253,8 +251,7 @@ func (r *Recorder) end(ctx context.Context, space *checkpoint.Workspace, info co
 	if e.Kind == foreign.TaskEnd && !ended {
 		return false, nil // the turn goes on
 	}
-	slices.Sort(req.Touched)
-	req.Touched = slices.Compact(req.Touched)
+	req.Touched, req.Shared = r.written(space.Path(), e.Workspace, *current)
 	req.Side, req.Turn, req.MessageID = checkpoint.After, turn.Number, cmp.Or(e.Turn, turn.MessageID)
 	if info.Save > 0 && info.Turns == turn.Number {
 		// The copied turn has the id that the record uses, which some events lack.

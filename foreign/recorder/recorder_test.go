@@ -15,6 +15,7 @@ import (
 	"github.com/stet-dev/stet/foreign/recorder"
 	"github.com/stet-dev/stet/foreign/spool"
 	"github.com/stet-dev/stet/kv/memkv"
+	"github.com/stet-dev/stet/workspace"
 )
 
 // silent is an agent without a record.
@@ -167,6 +168,34 @@ func TestTwoAgentsInOneDirectory(t *testing.T) {
 	f.want("a.txt", "")
 	f.want("b.txt", "b")
 	f.want("nobody.txt", "by a command of one of them")
+}
+
+// The end of a turn does not claim a file that another agent changed after the turn's edit.
+func TestTheEndOfATurnClaimsNothingOfOthers(t *testing.T) {
+	f := newFixture(t)
+	f.write("both.txt", "v0")
+	f.write(".gitignore", "ignored.txt\n")
+	f.prompt("a", "one")
+	f.edit("a", "both.txt", "a")
+	f.edit("a", "a.txt", "a")
+	f.edit("a", "ignored.txt", "a")
+	f.prompt("b", "one")
+	for _, name := range []string{"both.txt", "ignored.txt"} {
+		f.write(name, "a, then b with a command")
+		later := time.Now().Add(time.Minute)
+		if err := os.Chtimes(filepath.Join(f.dir, name), later, later); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.stop("b")
+	out := f.stop("a")
+	f.rewind("a", "before:turn:1")
+	f.want("a.txt", "")
+	f.want("both.txt", "a, then b with a command")
+	f.want("ignored.txt", "a, then b with a command")
+	if _, err := workspace.Lookup(context.Background(), f.r.Blobs, out.Checkpoint.Tree, "ignored.txt"); err != nil {
+		t.Errorf("an ignored file that the turn wrote, and something else after it, is not captured: %v", err)
+	}
 }
 
 // A background task keeps the turn open after the agent answered.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,27 +19,35 @@ import (
 // interrupted captures what the edit tools wrote in a turn without a checkpoint after
 // it. A file that was changed after its tool reported is not only the turn's.
 func (r *Recorder) interrupted(ctx context.Context, space *checkpoint.Workspace, t checkpoint.Turn, events spool.Turn, e foreign.Event, req checkpoint.Request) error {
-	written := map[string]time.Time{}
-	for _, entry := range events.Events {
-		for _, path := range r.edited(space.Path(), e.Workspace, entry) {
-			written[path] = entry.Time
-		}
-	}
-	var own []string
-	for path, at := range written {
-		info, err := os.Lstat(filepath.Join(space.Path(), filepath.FromSlash(path)))
-		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.ModTime().After(at) {
-			own = append(own, path)
-		}
-	}
+	own, _ := r.written(space.Path(), e.Workspace, events)
 	if len(own) == 0 {
 		return nil
 	}
-	slices.Sort(own)
 	req.Side, req.Turn, req.MessageID = checkpoint.NoSide, t.Number, t.MessageID
 	req.Touched, req.Paths, req.Auto = own, own, false
 	_, err := space.Checkpoint(ctx, req)
 	return err
+}
+
+// written returns the paths that the edit tools of a turn wrote last, and those that
+// something changed after its tool reported: another agent, the user, or a command of the
+// turn itself.
+func (r *Recorder) written(root, dir string, events spool.Turn) (own, shared []string) {
+	last := map[string]time.Time{}
+	for _, entry := range events.Events {
+		for _, path := range r.edited(root, dir, entry) {
+			last[path] = entry.Time
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(last)) {
+		info, err := os.Lstat(filepath.Join(root, filepath.FromSlash(path)))
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.ModTime().After(last[path]) {
+			own = append(own, path)
+		} else {
+			shared = append(shared, path)
+		}
+	}
+	return own, shared
 }
 
 // beside returns a function that lists the conversations with work in a workspace
