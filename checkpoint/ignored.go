@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -30,10 +31,9 @@ const (
 // Limits of the ignored files that are examined and captured when a turn begins.
 // Files deep inside ignored directories, such as node_modules, are not examined.
 const (
-	maxNoticed       = 4096
-	maxIgnoredFiles  = 200
-	maxIgnoredBytes  = 64 << 10
-	maxIgnoredLookup = 64 // checkpoints back to the beginning of a turn
+	maxNoticed      = 4096
+	maxIgnoredFiles = 200
+	maxIgnoredBytes = 64 << 10
 )
 
 // notice examines ignored files and git repositories at the beginning and at the end of a
@@ -96,32 +96,97 @@ func (w *Workspace) noticeBegin(ctx context.Context, st *state, c *capture, mode
 // noticeEnd finds the ignored files that changed, and the repositories that were lost,
 // since the turn began.
 func (w *Workspace) noticeEnd(ctx context.Context, c *capture, rec *Record) error {
-	looked := 0
-	for began, err := range w.newestFirst(ctx, "") {
+	began, err := w.beginning(ctx, rec)
+	if err != nil || began == nil {
+		return err
+	}
+	c.changedIgnored, err = w.changedSince(ctx, began, nil)
+	return err
+}
+
+// beginning returns the checkpoint that began the turn of another one, or nil if there is
+// none here or the turn had ended before. The message does not identify the turn: at its
+// end an agent may give it another one.
+func (w *Workspace) beginning(ctx context.Context, rec *Record) (*Record, error) {
+	switch {
+	case rec.Received: // its stamps are of another directory
+		return nil, nil
+	case rec.Side == Before:
+		return rec, nil
+	}
+	r := keyspace.ConversationCheckpoints(rec.Conversation)
+	if rec.ID != "" {
+		r.End = keyspace.ConversationCheckpoint(rec.Conversation, rec.ID)
+	}
+	for began, err := range w.s.listed(ctx, r, true) {
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if began.Conversation == rec.Conversation && began.Turn == rec.Turn && began.MessageID == rec.MessageID && began.Side == Before {
-			list, err := w.s.skippedList(ctx, began)
-			if err != nil {
-				return err
-			}
-			c.changedIgnored, err = workspace.ChangedIgnored(w.path, stampsOf(list))
-			return err
+		if began.Side == NoSide || began.Workspace != w.id || began.Received || !recorded(began) {
+			continue
 		}
-		if looked++; looked == maxIgnoredLookup {
-			break
+		switch {
+		case rec.Turn != 0 && began.Turn > rec.Turn: // rec's continued in the background
+		case began.Turn != rec.Turn:
+			return nil, nil
+		case began.Side == Before:
+			return began, nil
+		case rec.Turn == 0 || rec.Side != After: // else the end may come in parts
+			return nil, nil
 		}
 	}
-	return nil
+	return nil, nil
+}
+
+// changedSince lists the ignored files that changed, and the repositories that were
+// lost, since a turn began. If next is the checkpoint before the next turn, those that
+// were unchanged then are not listed: what changed later is not this turn's work.
+func (w *Workspace) changedSince(ctx context.Context, began, next *Record) ([]string, error) {
+	list, err := w.s.skippedList(ctx, began)
+	if err != nil {
+		return nil, err
+	}
+	later, err := w.s.skippedList(ctx, next)
+	if err != nil {
+		return nil, err
+	}
+	same := make(map[workspace.IgnoredStamp]bool)
+	for _, s := range stampsOf(later) {
+		same[s] = true
+	}
+	stamps := slices.DeleteFunc(stampsOf(list), func(s workspace.IgnoredStamp) bool { return same[s] })
+	return workspace.ChangedIgnored(w.path, stamps)
+}
+
+// ignoredChanges is IgnoredChanges with the next of changedSince. It also returns the
+// checkpoint that began the turn if nobody knows whether the turn made the changes.
+func (w *Workspace) ignoredChanges(ctx context.Context, rec, next *Record) (paths []string, began *Record, err error) {
+	if rec.Side == After {
+		list, err := w.s.skippedList(ctx, rec)
+		return pathStrings(list.GetChangedIgnored()), nil, err
+	}
+	if rec.Conversation == "" || !recorded(rec) {
+		return nil, nil, nil
+	}
+	if began, err = w.beginning(ctx, rec); err != nil || began == nil {
+		return nil, nil, err
+	}
+	paths, err = w.changedSince(ctx, began, next)
+	return paths, began, err
 }
 
 // IgnoredChanges lists the ignored files that changed during the turn that a
 // checkpoint ended and whose earlier contents no checkpoint has. It includes git
 // repositories that were deleted or replaced; workspace.IsRepository recognises them.
+// For another checkpoint of a turn that had not ended, because it continues or was
+// killed, it lists what changed from the beginning of the turn until now, whoever did it.
 func (s *Service) IgnoredChanges(ctx context.Context, rec *Record) ([]string, error) {
-	list, err := s.skippedList(ctx, rec)
-	return pathStrings(list.GetChangedIgnored()), err
+	path, err := s.WorkspacePath(ctx, rec.Workspace)
+	if err != nil {
+		return nil, err
+	}
+	paths, _, err := (&Workspace{s: s, id: rec.Workspace, path: path}).ignoredChanges(ctx, rec, nil)
+	return paths, err
 }
 
 func stampsOf(list *stetv1.NotCapturedList) []workspace.IgnoredStamp {
@@ -140,6 +205,56 @@ func wireStamps(stamps []workspace.IgnoredStamp) []*stetv1.IgnoredStamp {
 	return out
 }
 
+// ignoredChange is a path that a plan cannot restore.
+type ignoredChange struct {
+	path string
+	by   Writer
+	when string // such as "in turn 3"
+}
+
+// ignoredIn lists the ignored files that changed, and the repositories that were lost,
+// in the turns that a plan takes back. The latest turn comes first.
+func (w *Workspace) ignoredIn(ctx context.Context, p *Plan) ([]ignoredChange, error) {
+	type turn struct {
+		conversation string
+		number       uint64
+	}
+	var out []ignoredChange
+	seen := make(map[turn]bool)      // turns of which a later checkpoint was seen
+	next := make(map[string]*Record) // where the next turn of a conversation began
+	for rec, err := range w.newestFirst(ctx, "") {
+		if err != nil {
+			return nil, err
+		}
+		// The turn of the target went on after it, unless it ended there.
+		if rec.Number < p.Target.Number || rec.Number == p.Target.Number && rec.Side == After {
+			break
+		}
+		if rec.Conversation == "" || !recorded(rec) || p.Conversation != "" && rec.Conversation != p.Conversation {
+			continue
+		}
+		of := turn{rec.Conversation, rec.Turn}
+		if rec.Side == After || !seen[of] {
+			paths, began, err := w.ignoredChanges(ctx, rec, next[rec.Conversation])
+			if err != nil {
+				return nil, err
+			}
+			by, when := writerOf(rec, ByConversation), fmt.Sprintf("in turn %d", rec.Turn)
+			if began != nil {
+				by, when = Writer{Class: ByUnseen}, fmt.Sprintf("since turn %d began", rec.Turn)
+			}
+			for _, path := range paths {
+				out = append(out, ignoredChange{path, by, when})
+			}
+		}
+		seen[of] = rec.Side != Before
+		if rec.Side == Before {
+			next[rec.Conversation] = rec
+		}
+	}
+	return out, nil
+}
+
 // nameIgnored adds to a plan the ignored files that changed, and the repositories that
 // were lost, in the rewound turns: they cannot be restored, and the plan must say so.
 func (w *Workspace) nameIgnored(ctx context.Context, p *Plan) error {
@@ -148,47 +263,35 @@ func (w *Workspace) nameIgnored(ctx context.Context, p *Plan) error {
 	for i := range p.Actions {
 		listed[p.Actions[i].Path] = true
 	}
-	for rec, err := range w.newestFirst(ctx, "") {
-		if err != nil {
-			return err
-		}
-		if rec.Number <= p.Target.Number {
-			break
-		}
-		if rec.Side != After || p.Conversation != "" && rec.Conversation != p.Conversation {
+	changes, err := w.ignoredIn(ctx, p)
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		if listed[c.path] || !p.request.asks(c.path) {
 			continue
 		}
-		paths, err := w.s.IgnoredChanges(ctx, rec)
+		listed[c.path] = true
+		at, err := w.entriesAt(ctx, c.path, p.Target.Tree, p.present)
 		if err != nil {
 			return err
 		}
-		for _, path := range paths {
-			if listed[path] || !p.request.asks(path) {
-				continue
-			}
-			listed[path] = true
-			at, err := w.entriesAt(ctx, path, p.Target.Tree, p.present)
-			if err != nil {
-				return err
-			}
-			if at[0] != nil || at[1] != nil {
-				continue // captured since, and compared
-			}
-			by := writerOf(rec, ByConversation)
-			reason := w.s.opts.Scan.LeftOut(path)
-			if k, ok := now.at(path); ok {
-				reason = k.Reason
-			}
-			reason = cmp.Or(reason, workspace.ReasonIgnored)
-			a := Action{
-				Path: path, Kind: Keep, Why: whyNotCaptured(reason), Writer: &by,
-				Reason: fmt.Sprintf("%s, changed in turn %d and not captured before", reason, rec.Turn),
-			}
-			if workspace.IsRepository(path) {
-				a.Why, a.Reason = WhyRepository, fmt.Sprintf("git repository, deleted or replaced in turn %d and never captured", rec.Turn)
-			}
-			p.Actions = append(p.Actions, a)
+		if at[0] != nil || at[1] != nil {
+			continue // captured since, and compared
 		}
+		reason := w.s.opts.Scan.LeftOut(c.path)
+		if k, ok := now.at(c.path); ok {
+			reason = k.Reason
+		}
+		reason = cmp.Or(reason, workspace.ReasonIgnored)
+		a := Action{
+			Path: c.path, Kind: Keep, Why: whyNotCaptured(reason), Writer: &c.by,
+			Reason: fmt.Sprintf("%s, changed %s and not captured before", reason, c.when),
+		}
+		if workspace.IsRepository(c.path) {
+			a.Why, a.Reason = WhyRepository, fmt.Sprintf("git repository, deleted or replaced %s and never captured", c.when)
+		}
+		p.Actions = append(p.Actions, a)
 	}
 	slices.SortFunc(p.Actions, func(a, b Action) int { return cmp.Compare(a.Path, b.Path) })
 	return nil

@@ -99,3 +99,181 @@ func TestRepositoryThatATurnDeletes(t *testing.T) {
 		}
 	}
 }
+
+// The end of a turn finds where the turn began, however many checkpoints were made
+// since and whatever message its agent names.
+func TestIgnoredFilesOfTurnsWithFarBeginnings(t *testing.T) {
+	for name, test := range map[string]struct {
+		between func(f *fixture)
+		message string
+	}{
+		"another message":  {func(*fixture) {}, "another"},
+		"long":             {func(f *fixture) { f.saveOften(Request{Conversation: "c", Turn: 1, MessageID: "m"}) }, "m"},
+		"long, of others":  {func(f *fixture) { f.saveOften(Request{}) }, "m"},
+		"ended in parts":   {func(f *fixture) { f.save(Request{Conversation: "c", Turn: 1, Side: After, Unfinished: true}) }, "m"},
+		"in background":    {func(f *fixture) { f.before("c", 2); f.after("c", 2) }, "m"},
+		"beside another":   {func(f *fixture) { f.before("d", 1); f.after("d", 1) }, "m"},
+		"after checkpoint": {func(f *fixture) { f.save(Request{Conversation: "c"}) }, "m"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.write(".gitignore", "*.env\n", "a.env", "1\n", "b.env", "1\n", ".git/HEAD", "x\n")
+			c1 := f.save(Request{Conversation: "c", Turn: 1, Side: Before, MessageID: "m"})
+			test.between(f)
+			f.write("a.env", "2\n")
+			f.remove(".git")
+			res, err := f.w.Checkpoint(t.Context(), Request{Conversation: "c", Turn: 1, Side: After, MessageID: test.message})
+			must(t, err)
+			same(t, "changed", res.IgnoredChanged, []string{"a.env", ".git"})
+			changed, err := f.w.s.IgnoredChanges(t.Context(), res.Record)
+			must(t, err)
+			same(t, "read back", changed, []string{"a.env", ".git"})
+			same(t, "left", f.reasons(RewindRequest{To: c1.ID}), []string{
+				".git: git repository, deleted or replaced in turn 1 and never captured",
+				"a.env: ignored, changed in turn 1 and not captured before",
+			})
+			// A turn without a beginning is not blamed for what changed since an earlier one.
+			last := f.save(Request{Conversation: "c", Turn: 3, Side: After, MessageID: "m"})
+			changed, err = f.w.s.IgnoredChanges(t.Context(), last)
+			must(t, err)
+			same(t, "of a turn that nobody saw begin", changed, nil)
+		})
+	}
+}
+
+// What changed since the beginning of a turn that nothing ended is named, without a claim
+// that the turn did it.
+func TestIgnoredFilesOfTurnsWithoutEnd(t *testing.T) {
+	turn := hold("c", 1, 1)
+	change := func(f *fixture) {
+		f.write("a.env", "2\n")
+		f.remove("b.env", ".git")
+	}
+	for name, proceed := range map[string]func(f *fixture) string{
+		"running": func(f *fixture) string { change(f); return "c1" },
+		"killed":  func(f *fixture) string { change(f); f.processes(); return "c1" },
+		"killed later": func(f *fixture) string {
+			f.save(turn.at(NoSide))
+			change(f)
+			f.save(turn.at(NoSide))
+			f.processes()
+			return "c1"
+		},
+		"back to its middle": func(f *fixture) string {
+			f.save(turn.at(NoSide))
+			change(f)
+			f.save(turn.at(NoSide))
+			f.processes()
+			return "c2"
+		},
+		"back to the user's checkpoint in it": func(f *fixture) string {
+			f.save(Request{})
+			change(f)
+			f.save(turn.at(NoSide))
+			f.processes()
+			return "c2"
+		},
+		"back to its last": func(f *fixture) string {
+			f.save(turn.at(NoSide))
+			change(f)
+			f.processes()
+			return "c2"
+		},
+		"seen as killed": func(f *fixture) string {
+			change(f)
+			f.processes()
+			f.save(Request{})
+			return "c1"
+		},
+		"next turn": func(f *fixture) string {
+			change(f)
+			f.before("c", 2)
+			f.write("user.env", "2\n")
+			return "c1"
+		},
+		"next turn ended": func(f *fixture) string {
+			change(f)
+			f.before("c", 2)
+			f.after("c", 2)
+			f.write("user.env", "2\n")
+			return "c1"
+		},
+		"other turn": func(f *fixture) string {
+			change(f)
+			f.before("d", 1)
+			f.after("d", 1)
+			return "c1"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.processes(1)
+			f.write(".gitignore", "*.env\n", "a.env", "1\n", "b.env", "1\n", "same.env", "1\n", "user.env", "1\n", ".git/HEAD", "x\n")
+			f.save(turn.at(Before))
+			to := proceed(f)
+			want := []string{
+				".git: git repository, deleted or replaced since turn 1 began and never captured",
+				"a.env: ignored, changed since turn 1 began and not captured before",
+				"b.env: ignored, changed since turn 1 began and not captured before",
+			}
+			if name == "next turn" {
+				want = append(want, "user.env: ignored, changed since turn 2 began and not captured before")
+			}
+			req := RewindRequest{To: to, Conversation: "c"}
+			same(t, "left", f.reasons(req), want)
+			for _, a := range f.plan(req).Left() {
+				if a.Writer.Class != ByUnseen || a.Writer.Turn != 0 {
+					t.Errorf("%s was written by %+v", a.Path, a.Writer)
+				}
+			}
+			if done := f.rewind(req); !done.Plan.Partial() {
+				t.Error("the rewind says that it left nothing")
+			}
+		})
+	}
+}
+
+// A look at the last checkpoint of a turn that nothing ended names what changed since the
+// turn began; of one that ended, what changed in it.
+func TestIgnoredFilesSinceTheLastCheckpoint(t *testing.T) {
+	f := newFixture(t)
+	f.write(".gitignore", "*.env\n", "a.env", "1\n", "b.env", "1\n", ".git/HEAD", "x\n")
+	changes := func(what string, rec *Record, want ...string) {
+		t.Helper()
+		got, err := f.w.s.IgnoredChanges(t.Context(), rec)
+		must(t, err)
+		same(t, what, got, want)
+	}
+	begin := f.before("c", 1)
+	changes("at once", begin)
+	f.write("a.env", "2\n")
+	changes("running", begin, "a.env")
+	middle := f.save(Request{Conversation: "c", Turn: 1, Auto: true})
+	f.remove(".git")
+	changes("in its middle", middle, "a.env", ".git")
+	end := f.after("c", 1)
+	f.write("b.env", "2\n")
+	changes("ended", end, "a.env", ".git")
+	changes("by hand", f.save(Request{}))
+	changes("by hand, of the conversation", f.save(Request{Conversation: "c", Turn: 1}))
+	changes("next turn", f.before("c", 2))
+}
+
+// saveOften makes more checkpoints than are read at once.
+func (f *fixture) saveOften(req Request) {
+	f.t.Helper()
+	req.Paths = []string{".gitignore"}
+	for range 100 {
+		f.save(req)
+	}
+}
+
+// reasons lists what a plan leaves alone, and why.
+func (f *fixture) reasons(req RewindRequest) []string {
+	f.t.Helper()
+	var out []string
+	for _, a := range f.plan(req).Left() {
+		out = append(out, a.Path+": "+a.Reason)
+	}
+	return out
+}
