@@ -44,7 +44,8 @@ type RewindRequest struct {
 	// To and Paths.
 	Exact bool
 	// OnlyTurn reverts the changes of one turn of the conversation and keeps later
-	// ones. To is not used; conversations are not moved.
+	// ones. If the conversation went back, the number means the turn on its present
+	// line. To is not used; conversations are not moved.
 	OnlyTurn uint64
 	// Exchange goes to a tree that no checkpoint has, such as one converted from
 	// another form. To is not used; conversations are not moved.

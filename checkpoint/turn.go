@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 )
@@ -12,7 +13,7 @@ func (w *Workspace) planTurn(ctx context.Context, st *state, req RewindRequest) 
 	if conversation == "" && st.tip != nil {
 		conversation = w.currentConversation(ctx, st)
 	}
-	from, err := w.turnStart(ctx, conversation, req.OnlyTurn)
+	turn, err := w.findTurn(ctx, conversation, req.OnlyTurn)
 	if err != nil {
 		return nil, err
 	}
@@ -20,11 +21,11 @@ func (w *Workspace) planTurn(ctx context.Context, st *state, req RewindRequest) 
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{Conversation: conversation, request: req, present: present.tree, NotCaptured: present.skipped, foreign: from.Received}
+	p := &Plan{Conversation: conversation, request: req, present: present.tree, NotCaptured: present.skipped, foreign: turn.start.Received}
 	present, err = w.decideFiles(ctx, st, p, present, func(present *capture) ([]PathState, Rules, error) {
-		states, err := w.statesSince(ctx, st, p, from, present)
+		states, err := w.statesSince(ctx, st, p, turn.start, present)
 		return states, Rules{Lift: true, Choice: req.choice, Mine: func(_ string, by Writer) bool {
-			return by.Class == ByConversation && by.Conversation == conversation && by.Turn == req.OnlyTurn
+			return by.Class == ByConversation && by.Conversation == conversation && by.Turn == req.OnlyTurn && turn.saw(by.Checkpoint)
 		}}, err
 	})
 	if err != nil {
@@ -35,26 +36,106 @@ func (w *Workspace) planTurn(ctx context.Context, st *state, req RewindRequest) 
 	return &job{plan: p, present: present, kind: OpRewind}, nil
 }
 
-// turnStart returns the checkpoint after which a turn's changes begin: the one before
-// the turn's first checkpoint that is not on its before side.
-func (w *Workspace) turnStart(ctx context.Context, conversation string, turn uint64) (*Record, error) {
-	var start, first *Record // first is the turn's oldest so far
+// oneTurn is where the changes of a turn are. After a rewind of the conversation its
+// number is given again, so a number alone may mean several turns.
+type oneTurn struct {
+	// start is the checkpoint after which its changes begin: the one before its first
+	// checkpoint that is not on its before side.
+	start *Record
+	first *Record         // its oldest checkpoint
+	left  map[string]bool // checkpoints of branches that it is not on
+	other string          // the newest checkpoint of such a turn in these branches
+}
+
+// saw reports whether changes that a checkpoint saw, or the present if it is empty, can
+// be the turn's.
+func (t *oneTurn) saw(checkpoint string) bool {
+	return checkpoint == "" || checkpoint > t.start.ID && !t.left[checkpoint]
+}
+
+// findTurn finds the latest turn with a number on the present line of a conversation
+// or, if there is none, the latest that a rewind left behind.
+func (w *Workspace) findTurn(ctx context.Context, conversation string, number uint64) (*oneTurn, error) {
+	moves, err := w.moves(ctx, conversation)
+	if err != nil {
+		return nil, err
+	}
+	t, err := w.turnOn(ctx, &line{moves: moves}, conversation, number)
+	if err == nil && t.first == nil && t.other != "" {
+		t, err = w.turnOn(ctx, &line{moves: moves, end: t.other}, conversation, number)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if t.start == nil {
+		return nil, fmt.Errorf("%w: nothing was captured before turn %d of conversation %q", ErrNotFound, number, conversation)
+	}
+	return t, nil
+}
+
+// turnOn finds the latest turn with a number on a line. Without one, first is nil.
+func (w *Workspace) turnOn(ctx context.Context, l *line, conversation string, number uint64) (*oneTurn, error) {
+	t := &oneTurn{left: make(map[string]bool)}
 	for rec, err := range w.newestFirst(ctx, "") {
 		if err != nil {
 			return nil, err
 		}
-		own := rec.Conversation == conversation && rec.Turn == turn && rec.Kind != Safety && rec.Kind != Rewound
-		if own {
-			first, start = rec, nil
-			if rec.Side == Before {
-				start = rec
+		own := recorded(rec) && rec.Conversation == conversation && rec.Turn == number
+		if l.leftBehind(rec.ID) {
+			t.left[rec.ID] = true
+			if own {
+				t.other, own = cmp.Or(t.other, rec.ID), false
 			}
-		} else if first != nil && start == nil && neighbours(rec, first) {
-			start = rec
+		}
+		switch {
+		case own && t.first != nil && t.first.Side == Before && (rec.MessageID == "" || rec.MessageID != t.first.MessageID):
+			return t, nil // an earlier turn: agents can go back without a rewind of ours
+		case own:
+			t.first, t.start = rec, nil
+			if rec.Side == Before {
+				t.start = rec
+			}
+		case t.first != nil && t.start == nil && neighbours(rec, t.first):
+			t.start = rec
 		}
 	}
-	if start == nil {
-		return nil, fmt.Errorf("%w: nothing was captured before turn %d of conversation %q", ErrNotFound, turn, conversation)
+	return t, nil
+}
+
+// line tells which checkpoints the work of a conversation continues, and which ones a
+// rewind left behind. Package timeline shows the same lines.
+type line struct {
+	moves []*Operation // as moves returns them
+	end   string       // checkpoints after it were left behind; empty for none
+}
+
+// leftBehind reports whether a rewind left a checkpoint behind. It must be asked about
+// the newest one first.
+func (l *line) leftBehind(id string) bool {
+	for len(l.moves) > 0 && l.moves[0].After >= id {
+		op := l.moves[0]
+		l.moves = l.moves[1:]
+		if l.end != "" && op.After > l.end {
+			continue // a rewind in a branch that was left behind
+		}
+		if l.end = op.Target; op.After == id {
+			return false
+		}
 	}
-	return start, nil
+	return l.end != "" && id > l.end
+}
+
+// moves returns the operations that moved the line of a conversation in the workspace,
+// newest first: those without a conversation moved all lines.
+func (w *Workspace) moves(ctx context.Context, conversation string) ([]*Operation, error) {
+	var moves []*Operation
+	for op, err := range w.s.Operations(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if op.Workspace == w.id && op.After != "" && op.Target != "" && op.Whole() && (op.Conversation == "" || op.Conversation == conversation) {
+			moves = append(moves, op)
+		}
+	}
+	return moves, nil
 }
