@@ -101,7 +101,21 @@ func (e *ConflictError) Error() string {
 		more = fmt.Sprintf(" and %d more", len(paths)-shown)
 		paths = paths[:shown]
 	}
-	return fmt.Sprintf("%v (%s%s)", ErrConflict, strings.Join(paths, ", "), more)
+	named := make([]string, len(paths))
+	for i, path := range paths {
+		named[i] = e.named(path)
+	}
+	return fmt.Sprintf("%v (%s%s)", ErrConflict, strings.Join(named, ", "), more)
+}
+
+// named returns a path, and why it cannot be captured if that is the conflict.
+func (e *ConflictError) named(path string) string {
+	if e.Plan != nil {
+		if k, ok := newBlind(e.Plan.NotCaptured).at(path); ok && !k.Reason.ByRule() {
+			return fmt.Sprintf("%s: not captured: %s", path, k.Reason)
+		}
+	}
+	return path
 }
 
 // Unwrap returns ErrConflict.

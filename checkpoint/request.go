@@ -94,6 +94,14 @@ func (r *RewindRequest) choice(path string) Choice {
 	return r.Choice
 }
 
+// keeps reports whether the request says that a conflict at a path stays as it is.
+func (r *RewindRequest) keeps(path string) bool {
+	if c, ok := r.Choices[path]; ok {
+		return c == KeepMine
+	}
+	return r.Choice == KeepMine
+}
+
 func (r *RewindRequest) asks(path string) bool {
 	return len(r.Paths) == 0 || slices.ContainsFunc(r.Paths, func(p string) bool { return within(path, p) })
 }

@@ -3,6 +3,7 @@
 package checkpoint
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -97,6 +98,68 @@ func TestSpecialFilesSurvive(t *testing.T) {
 		if got, want := undone[f.path(name)], before[f.path(name)]; got != want {
 			t.Errorf("after the undo %s is %q, want %q", name, got, want)
 		}
+	}
+}
+
+// An undo or a redo that would pass over a path, because what is there now cannot be
+// captured, is refused like one with conflicts, and can be repeated when the path is free.
+func TestUndoStopsAtWhatCannotBeCaptured(t *testing.T) {
+	f := newFixture(t)
+	f.write("changed", "0\n", "gone", "0\n", "k", "0\n")
+	c1 := f.before("c", 1)
+	f.write("changed", "1\n", "k", "1\n", "made", "1\n")
+	f.remove("gone")
+	f.after("c", 1)
+	worked := testenv.Snapshot(t, f.dir)
+	f.rewind(RewindRequest{To: c1.ID})
+	rewound := testenv.Snapshot(t, f.dir)
+	block := func(names ...string) {
+		for _, name := range names {
+			f.remove(name)
+			must(t, syscall.Mkfifo(f.path(name), 0o600))
+		}
+	}
+	refused := func(what string, back func(context.Context, *UndoOptions) (*Applied, error), opts *UndoOptions, want ...string) {
+		t.Helper()
+		before := inodes(t, f.dir)
+		_, err := back(t.Context(), opts)
+		var conflict *ConflictError
+		if !errors.As(err, &conflict) {
+			t.Fatalf("%s: %v, want a conflict", what, err)
+		}
+		same(t, what, conflict.Paths, want)
+		if text := want[0] + ": not captured: special file"; !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: %v, want %q in it", what, err, text)
+		}
+		if !maps.Equal(inodes(t, f.dir), before) {
+			t.Errorf("%s changed something", what)
+		}
+	}
+	all := []string{"changed", "gone", "made"} // to be restored, deleted and created
+	block(all...)
+	f.write("k", "mine\n")
+	refused("undo", f.w.Undo, nil, "changed", "gone", "k", "made")
+	refused("undo, theirs", f.w.Undo, &UndoOptions{Choice: Theirs}, all...)
+	refused("undo, one path", f.w.Undo, &UndoOptions{Choice: Theirs, Choices: map[string]Choice{"gone": KeepMine}}, "changed", "made")
+	f.remove(all...)
+	f.write("changed", "0\n", "gone", "0\n", "k", "0\n")
+	must(t, undo(f))
+	f.expect(worked)
+	block("changed", "gone")
+	refused("redo", f.w.Redo, nil, "changed", "gone")
+	f.remove("changed", "gone")
+	f.write("changed", "1\n")
+	_, err := f.w.Redo(t.Context(), nil)
+	must(t, err)
+	f.expect(rewound)
+
+	// Whoever says so keeps what is there, and the rest is undone.
+	block("changed", "gone")
+	done, err := f.w.Undo(t.Context(), &UndoOptions{Choice: KeepMine})
+	must(t, err)
+	same(t, "kept", lines(done.Plan), []string{"keep changed", "restore k", "create made"})
+	if err := undo(f); !errors.Is(err, ErrNothing) {
+		t.Errorf("after the undo: %v, want ErrNothing", err)
 	}
 }
 

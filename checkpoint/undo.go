@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/workspace"
@@ -12,7 +15,8 @@ import (
 
 // UndoOptions configure what to do about files that changed since. With nil options,
 // and for conflicts that the choice does not resolve, such as colliding lines in a
-// merge, the error is a ConflictError.
+// merge, the error is a ConflictError. A file that can no longer be captured, such as
+// one that may not be read, is a conflict that only KeepMine resolves.
 type UndoOptions struct {
 	// Operation is the number of the operation to undo or redo, for callers that have
 	// looked first. If another one is next, the error is ErrStalePlan. 0 means the next
@@ -152,13 +156,52 @@ func (w *Workspace) planBack(ctx context.Context, st *state, op *Operation, kind
 	if present, err = w.exchange(ctx, st, p, Exchange{To: target.Tree, Last: last.Tree, Paths: paths}, present); err != nil {
 		return nil, err
 	}
+	blocked, err := w.blocked(ctx, p, paths, present)
+	if err != nil {
+		return nil, err
+	}
 	// An undo that passed over conflicts would count as done.
-	if conflicts := p.Unchosen(); len(conflicts) > 0 {
+	if conflicts := append(p.Unchosen(), blocked...); len(conflicts) > 0 {
+		slices.Sort(conflicts)
 		return nil, &ConflictError{Paths: conflicts, Plan: p}
 	}
 	p.Untouched = untouched(present, p.Actions)
 	p.sign(w.id)
 	return &job{plan: p, present: present, kind: kind, of: op.Seq, scope: op.Scope}, nil
+}
+
+// blocked lists the paths that a plan should change and leaves alone because what is
+// there now cannot be captured. What a rule hides is revealed instead.
+func (w *Workspace) blocked(ctx context.Context, p *Plan, paths []string, present *capture) ([]string, error) {
+	kinds := make(map[string]ActionKind, len(p.Actions))
+	for i := range p.Actions {
+		kinds[p.Actions[i].Path] = p.Actions[i].Kind
+	}
+	now := newBlind(present.skipped)
+	var blocked []string
+	for _, path := range paths {
+		if k, ok := present.hides(now, path); !ok || k.Reason.ByRule() || p.request.keeps(path) {
+			continue
+		}
+		at, err := w.entriesAt(ctx, path, present.tree)
+		if err != nil {
+			return nil, err
+		}
+		if at[0] != nil {
+			continue // captured all the same
+		}
+		kind, listed := kinds[path]
+		if !listed { // it should be removed, so the tree is as if that were done
+			_, err := os.Lstat(filepath.Join(w.path, filepath.FromSlash(path)))
+			if isNotExist(err) || errors.Is(err, syscall.ENOTDIR) {
+				continue
+			}
+		}
+		if !listed || kind == Keep {
+			blocked = append(blocked, path)
+		}
+	}
+	return blocked, nil
 }
 
 // needed loads a checkpoint of an operation. A retention policy may have removed an

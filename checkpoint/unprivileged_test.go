@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -112,6 +113,34 @@ func TestForbiddenFile(t *testing.T) {
 		t.Error("undo did not bring closed/y back")
 	}
 	must(t, os.Chmod(f.path("closed"), 0o755))
+}
+
+// An undo that would change a file that may not be read, or one in a directory that may
+// not, waits until it may.
+func TestUndoStopsAtForbiddenFile(t *testing.T) {
+	if asNobody(t) {
+		return
+	}
+	for closed, at := range map[string]string{"f": "f", "d": "d/f"} {
+		f := newFixture(t)
+		f.write("f", "0\n", "k", "0\n", "d/f", "0\n")
+		c1 := f.before("c", 1)
+		f.write(at, "1\n", "k", "1\n")
+		f.after("c", 1)
+		f.rewind(RewindRequest{To: c1.ID})
+		info, err := os.Stat(f.path(closed))
+		must(t, err)
+		must(t, os.Chmod(f.path(closed), 0))
+		var conflict *ConflictError
+		err = undo(f)
+		must(t, os.Chmod(f.path(closed), info.Mode()))
+		if !errors.As(err, &conflict) || !slices.Equal(conflict.Paths, []string{at}) || !strings.Contains(err.Error(), at+": not captured: permission denied") {
+			t.Errorf("%s may not be read: %v, want a conflict about %s", closed, err, at)
+		}
+		f.holds(at, "0\n", "k", "0\n")
+		must(t, undo(f))
+		f.holds(at, "1\n", "k", "1\n")
+	}
 }
 
 // Directories that an agent made and closed, as some package managers do, go like

@@ -55,13 +55,7 @@ func (p *Plan) DoesAnything() bool { return p.Changes() > 0 || p.Moves() }
 // Unchosen lists the conflicts for which no choice was made, or for which the choice
 // cannot be carried out.
 func (p *Plan) Unchosen() []string {
-	return slices.DeleteFunc(p.Conflicts(), func(path string) bool {
-		choice, ok := p.request.Choices[path]
-		if !ok {
-			choice = p.request.Choice
-		}
-		return choice == KeepMine
-	})
+	return slices.DeleteFunc(p.Conflicts(), p.request.keeps)
 }
 
 // About says whose change an action reverts, or why it leaves the path as it is.
