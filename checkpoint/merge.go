@@ -166,7 +166,7 @@ func (w *Workspace) mergeOne(ctx context.Context, a *Action, markers bool) error
 	}
 	a.undo = nil
 	if sameState(now.entry, a.Before) {
-		a.Kind, a.Reason = Keep, "nothing is left to take back"
+		a.Kind, a.Reason, a.own = Keep, "nothing is left to take back", false
 		return nil
 	}
 	if now.fresh {

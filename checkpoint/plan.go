@@ -68,13 +68,17 @@ type Rules struct {
 	// Perhaps reports whether a change that is not Mine may still be one, because its
 	// author is unknown: that is a conflict. Nil means none.
 	Perhaps func(w Writer) bool
+	// Unsure reports whether a change that is neither may still be one, although
+	// nothing can be done about it: the path is kept, and Lift names it. Nil means none.
+	Unsure func(w Writer) bool
 	// Choice says what to do about a conflict at a path.
 	Choice func(path string) Choice
 	// Exact takes every path to the target's state, regardless of authors. Paths that
 	// are not captured, now or then, are still left alone.
 	Exact bool
 	// Lift keeps later changes of others, as when one turn is removed from the
-	// middle: a merge without collisions is then not a conflict.
+	// middle: a merge without collisions is then not a conflict, and Reconcile leaves
+	// out the paths that only others changed.
 	Lift bool
 }
 
@@ -97,6 +101,9 @@ type Action struct {
 	// NoMerge is why a merge cannot resolve a conflict, for people, whether or not one
 	// was requested. It is empty for a conflict that Merge resolves.
 	NoMerge string
+
+	// own means that some of its changes are, or may be, for the rewind to revert.
+	own bool
 
 	// writerName is a prefix of the writer's id that distinguishes it from others.
 	writerName string
@@ -134,6 +141,18 @@ func decide(p *PathState, rules *Rules) (Action, bool) {
 	if sameState(p.Target, p.Present) {
 		return a, false
 	}
+	mine, perhaps, unsure := 0, false, false
+	for _, w := range p.Writes {
+		switch {
+		case rules.Mine(p.Path, w.Writer):
+			mine++
+		case rules.Perhaps != nil && rules.Perhaps(w.Writer):
+			perhaps = true
+		case rules.Unsure != nil && rules.Unsure(w.Writer):
+			unsure = true
+		}
+	}
+	a.own = mine > 0 || perhaps || unsure
 	switch {
 	case p.Excluded:
 		a.left(WhyNotAsked, "not asked for")
@@ -151,19 +170,9 @@ func decide(p *PathState, rules *Rules) (Action, bool) {
 		a.become(p.Target)
 		_, a.Reason = whose(a.Writer, p)
 		return a, true
-	}
-	mine, perhaps := 0, false
-	for _, w := range p.Writes {
-		if rules.Mine(p.Path, w.Writer) {
-			mine++
-		} else if rules.Perhaps != nil {
-			perhaps = perhaps || rules.Perhaps(w.Writer)
-		}
-	}
-	switch {
 	case mine == 0 && !perhaps:
 		a.left(whose(a.Writer, p))
-		return a, !rules.Lift
+		return a, true
 	case mine == len(p.Writes):
 		a.become(p.Target)
 		return a, !sameState(a.Before, a.After)
@@ -193,6 +202,24 @@ func collide(a *Action, p *PathState, rules *Rules) {
 
 // left records why the path stays unchanged.
 func (a *Action) left(why Why, reason string) { a.Why, a.Reason = why, reason }
+
+// brings reports whether the action may put something at a path where nothing is. A
+// merge can do so only by reverting a removal: with nothing, no lines merge.
+func (a *Action) brings() bool {
+	if a.Before != nil {
+		return false
+	}
+	now := a.After
+	for _, inv := range a.undo {
+		switch {
+		case sameState(now, inv.from):
+			now = inv.to
+		case now == nil && inv.to != nil:
+			return false
+		}
+	}
+	return now != nil
+}
 
 // become makes the action lead to the given state.
 func (a *Action) become(after *workspace.Entry) {

@@ -123,8 +123,17 @@ func TestDecideBlind(t *testing.T) {
 	}
 }
 
+// statesOf makes states from lines: path, target, present, writes.
+func statesOf(lines []string) []PathState {
+	var states []PathState
+	for _, line := range lines {
+		part := strings.Split(line, "|")
+		states = append(states, PathState{Path: part[0], Target: entry(part[1]), Present: entry(part[2]), Writes: written(part[3])})
+	}
+	return states
+}
+
 func TestReconcile(t *testing.T) {
-	// Each line: path, target, present, writes.
 	tests := []struct {
 		name   string
 		states []string
@@ -164,11 +173,7 @@ func TestReconcile(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			var states []PathState
-			for _, line := range tt.states {
-				part := strings.Split(line, "|")
-				states = append(states, PathState{Path: part[0], Target: entry(part[1]), Present: entry(part[2]), Writes: written(part[3])})
-			}
+			states := statesOf(tt.states)
 			rules := Rules{
 				Mine:   func(_ string, w Writer) bool { return mine("c", w) },
 				Choice: func(path string) Choice { return tt.choice[path] },
@@ -176,6 +181,66 @@ func TestReconcile(t *testing.T) {
 			var got []string
 			for _, a := range Reconcile(Decide(states, rules), states, rules) {
 				got = append(got, fmt.Sprintf("%s %s", a.Kind, a.Path))
+			}
+			same(t, "actions", got, tt.want)
+		})
+	}
+}
+
+// What c did is taken out and what e did stays: e's files hold directories, although
+// they are not in the plan.
+func TestReconcileLift(t *testing.T) {
+	tests := []struct {
+		name   string
+		states []string
+		want   []string // action, path, why
+	}{
+		{"directory goes with its files",
+			[]string{"d||d/|c:d/", "d/a||v|c:v", "x||v|e:v"},
+			[]string{"delete d ", "delete d/a "}},
+		{"directory stays with later work",
+			[]string{"d||d/|c:d/", "d/a||v|c:v", "d/b||v|e:v"},
+			[]string{"keep d holds", "delete d/a "}},
+		{"directories above stay too",
+			[]string{"d||d/|c:d/", "d/s||d/|c:d/", "d/s/b||v|e:v"},
+			[]string{"keep d holds", "keep d/s holds"}},
+		{"directory with later work in the place of a file",
+			[]string{"d|v|d/|c:d/", "d/b||v|e:v"},
+			[]string{"conflict d holds"}},
+		{"directory that was removed later comes back with its file",
+			[]string{"d|d/||e:", "d/a|v||c:", "d/b|v||e:"},
+			[]string{"create d ", "create d/a "}},
+		{"and so do those above it",
+			[]string{"d|d/||e:", "d/s|d/||e:", "d/s/a|v||c:"},
+			[]string{"create d ", "create d/s ", "create d/s/a "}},
+		{"a later file is in the way",
+			[]string{"d|d/|v|e:v", "d/a|v||c:"},
+			[]string{"conflict d/a in-the-way"}},
+		{"directory does not come back for what cannot be merged",
+			[]string{"d|d/||e:", "d/a|v||c:w e:"},
+			[]string{"conflict d/a conversation"}},
+		{"directory comes back for what was removed, made and removed",
+			[]string{"d|d/||e:", "d/a|v||c: e:w e:"},
+			[]string{"create d ", "conflict d/a conversation"}},
+		{"nothing is in the way of what was changed later",
+			[]string{"d||d/|c:d/", "d/a||w|c:v e:w"},
+			[]string{"keep d holds", "conflict d/a conversation"}},
+		{"one of several",
+			[]string{"f|v|w|c+e:w", "g|v|w|e+k:w"},
+			[]string{"keep f several"}},
+	}
+	rules := Rules{
+		Lift:   true,
+		Mine:   func(_ string, w Writer) bool { return w.Conversation == "c" },
+		Unsure: func(w Writer) bool { return w.maybe("c", 1) },
+		Choice: func(string) Choice { return KeepMine },
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			states := statesOf(tt.states)
+			var got []string
+			for _, a := range Reconcile(Decide(states, rules), states, rules) {
+				got = append(got, fmt.Sprintf("%s %s %s", a.Kind, a.Path, a.Why))
 			}
 			same(t, "actions", got, tt.want)
 		})

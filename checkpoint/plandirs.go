@@ -10,7 +10,8 @@ import (
 // directory removed while something in it stays. It works in place on the result of
 // Decide for all paths that differ, and may add directories. Anything else in the
 // place of a directory stays, unless the rules choose the target's state for what is
-// restored in it.
+// restored in it. With Lift, what is kept only because others changed it is left out
+// in the end: until then it shows which directories are held or missing.
 func Reconcile(actions []Action, states []PathState, rules Rules) []Action {
 	r := reconciler{rules: rules, byPath: make(map[string]int, len(actions)), states: make(map[string]*PathState, len(states))}
 	for i := range states {
@@ -28,6 +29,9 @@ func Reconcile(actions []Action, states []PathState, rules Rules) []Action {
 	}
 	slices.SortFunc(r.actions, func(a, b Action) int { return cmp.Compare(a.Path, b.Path) })
 	r.stays()
+	if rules.Lift {
+		r.actions = slices.DeleteFunc(r.actions, func(a Action) bool { return a.Kind == Keep && !a.own && a.Why.author() })
+	}
 	return r.actions
 }
 
@@ -38,13 +42,12 @@ type reconciler struct {
 	states  map[string]*PathState
 }
 
-// parents ensures the directories above an action that leaves an entry.
+// parents ensures the directories above an action that makes an entry.
 func (r *reconciler) parents(i int) {
-	a := &r.actions[i]
-	if !a.Changes() && len(a.undo) == 0 || a.After == nil && len(a.undo) == 0 {
-		return
+	if !r.actions[i].brings() {
+		return // where something is, its directory is too, and stays because of it
 	}
-	path := a.Path
+	path := r.actions[i].Path
 	for at := 0; ; at++ {
 		n := strings.IndexByte(path[at:], '/')
 		if n < 0 {

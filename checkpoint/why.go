@@ -49,6 +49,11 @@ const (
 	WhyMasked Why = "masked"
 )
 
+// author reports whether the reason is only who changed the path.
+func (w Why) author() bool {
+	return w == WhyYours || w == WhyConversation || w == WhySeveral || w == WhyUnknown
+}
+
 func whyNotCaptured(r workspace.Reason) Why {
 	switch r {
 	case workspace.ReasonIgnored:
@@ -101,12 +106,12 @@ func whose(w *Writer, p *PathState) (Why, string) {
 
 // Left lists what the plan leaves as it is although it differs from the target, the
 // conflicts that it does not resolve, and the paths that are restored without their
-// special bits. A plan that reverts a single turn has no target, so kept paths do not
-// count.
+// special bits. A plan that reverts a single turn has no target: of the kept paths, only
+// those count that the turn changed or may have changed.
 func (p *Plan) Left() []Action {
 	var left []Action
 	for _, a := range p.Actions {
-		if a.Kind == Conflict || a.Why == WhyMasked || a.Kind == Keep && p.request.OnlyTurn == 0 {
+		if a.Kind == Conflict || a.Why == WhyMasked || a.Kind == Keep && (a.own || p.request.OnlyTurn == 0) {
 			left = append(left, a)
 		}
 	}

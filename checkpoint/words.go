@@ -113,6 +113,9 @@ func (a *Action) conflict() string {
 // whyRemoved is WhyYours for a path that the user removed.
 const whyRemoved Why = "removed"
 
+// whyNoTurn is WhySeveral where a single turn is reverted: naming the file does not help.
+const whyNoTurn Why = "no-turn"
+
 // keptFor returns why a path is kept. A merge that leaves only the user's lines has no
 // reason.
 func (a *Action) keptFor() Why {
@@ -121,6 +124,8 @@ func (a *Action) keptFor() Why {
 		return WhyYours
 	case a.Why == WhyYours && a.After == nil:
 		return whyRemoved
+	case a.Why == WhySeveral && a.own:
+		return whyNoTurn
 	}
 	return a.Why
 }
@@ -129,7 +134,7 @@ func (a *Action) keptFor() Why {
 // why.
 var (
 	keptOrder = []Why{
-		whyRemoved, WhyYours, WhyConversation, WhySeveral, WhyUnknown, WhyIgnored, WhyExcluded, WhySecret, WhyRepository, WhySpecial, WhyNotCaptured,
+		whyRemoved, WhyYours, WhyConversation, WhySeveral, whyNoTurn, WhyUnknown, WhyIgnored, WhyExcluded, WhySecret, WhyRepository, WhySpecial, WhyNotCaptured,
 		WhyNotCapturedThen, WhyPurged, WhyHolds, WhyInTheWay, WhyImpossible, WhyMasked, WhyNotAsked,
 	}
 	keptWords = map[Why]string{
@@ -137,6 +142,7 @@ var (
 		WhyYours:           "yours",
 		WhyConversation:    "of other conversations",
 		WhySeveral:         "author unknown, several conversations were active; name the file to include it",
+		whyNoTurn:          "author unknown, several conversations were active",
 		WhyUnknown:         "author unknown",
 		WhyIgnored:         "ignored",
 		WhyExcluded:        "excluded",

@@ -41,6 +41,14 @@ type Writer struct {
 	Checkpoint string `json:"checkpoint,omitempty"`
 	// Among lists the possible conversations, for BySeveral.
 	Among []string `json:"among,omitempty"`
+
+	turns Turns // those that can have made the change, for BySeveral; nil if unknown
+}
+
+// maybe reports whether a change of one of several conversations may be one of a turn.
+func (w *Writer) maybe(conversation string, turn uint64) bool {
+	return w.Class == BySeveral && slices.Contains(w.Among, conversation) &&
+		(w.turns == nil || slices.ContainsFunc(w.turns, func(t Turn) bool { return t.Conversation == conversation && t.Number == turn }))
 }
 
 // Writer says who made the changes that the checkpoint saw, compared with the one
@@ -67,7 +75,11 @@ func (r *Record) Writer() Writer {
 	slices.Sort(suspects)
 	suspects = slices.Compact(suspects)
 	if len(suspects) > 1 {
-		return Writer{Class: BySeveral, Among: suspects, Checkpoint: r.ID}
+		turns := r.AtWork
+		if own {
+			turns = append(slices.Clip(turns), Turn{Conversation: r.Conversation, Number: r.Turn})
+		}
+		return Writer{Class: BySeveral, Among: suspects, Checkpoint: r.ID, turns: turns}
 	}
 	return r.turnOf(suspects[0], own)
 }
