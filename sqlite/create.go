@@ -67,7 +67,8 @@ func (db *DB) create(ctx context.Context) error {
 		return err
 	}
 	if _, err := os.Lstat(db.path()); err == nil {
-		return nil // another process was faster
+		// Another process was faster. Its name for the database may not be durable yet.
+		return fileError("sync directory", db.opts.files.SyncDir(db.dir))
 	}
 	if err := db.refuseForeign(); err != nil {
 		return err
@@ -103,16 +104,30 @@ func (db *DB) create(ctx context.Context) error {
 	return fileError("sync parent directory", db.opts.files.SyncDir(filepath.Dir(db.dir)))
 }
 
-// waitForLock does not wait forever: a process that uses a store whose database was
-// removed keeps the lock for as long as it runs.
+// waitForLock waits until the lock is free or another process has created the database:
+// that process keeps the lock for as long as it uses the store. It does not wait forever,
+// because a process that uses a store whose database was removed keeps it, too.
 func (db *DB) waitForLock(ctx context.Context, lock *flock.Flock) error {
 	limited, cancel := context.WithTimeout(ctx, db.opts.busyTimeout())
 	defer cancel()
-	_, err := lock.TryLockContext(limited, 5*time.Millisecond)
-	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		return fmt.Errorf("%w: %s is missing, and another process uses the directory", kv.ErrBusy, databaseName)
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for {
+		if locked, err := lock.TryLock(); err != nil || locked {
+			return fileError("lock", err)
+		}
+		if _, err := os.Lstat(db.path()); err == nil {
+			return nil
+		}
+		select {
+		case <-again.C:
+		case <-limited.Done():
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return fmt.Errorf("%w: %s is missing, and another process uses the directory", kv.ErrBusy, databaseName)
+		}
 	}
-	return fileError("lock", err)
 }
 
 func (db *DB) writeFresh(path, id string) error {

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/kv"
 )
@@ -184,6 +186,35 @@ func TestCreationByManyAtOnce(t *testing.T) {
 		if id != ids[0] {
 			t.Fatalf("store ids %q", ids)
 		}
+	}
+}
+
+// A process that wants to create a store waits for the one that does, and not for its end:
+// whoever uses a store keeps the lock.
+func TestCreationDoesNotWaitForTheEndOfAnother(t *testing.T) {
+	made, _, _ := filled(t)
+	dir := t.TempDir()
+	lock := flock.New(filepath.Join(dir, lockName))
+	defer lock.Close()
+	if err := lock.RLock(); err != nil { // as a process that has the store open
+		t.Fatal(err)
+	}
+	opened := make(chan error)
+	go func() {
+		db, err := Open(t.Context(), dir, &Options{BusyTimeout: 5 * time.Second})
+		if err == nil {
+			err = db.Close()
+		}
+		opened <- err
+	}()
+	time.Sleep(50 * time.Millisecond) // it looks before the database is there
+	for _, name := range []string{objectsName, databaseName} {
+		if err := os.Rename(filepath.Join(made, name), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-opened; err != nil {
+		t.Errorf("the store was not opened: %v", err)
 	}
 }
 
