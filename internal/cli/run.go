@@ -211,7 +211,7 @@ func (s *supervised) choose(ctx context.Context, atWork checkpoint.Turns) (check
 // begin makes the checkpoint before the run. If that fails, it leaves no empty
 // conversation.
 func (s *supervised) begin(ctx context.Context) error {
-	err := s.saveWith(ctx, checkpoint.Request{Side: checkpoint.Before, Choose: s.choose})
+	err := s.save(ctx, checkpoint.Request{Side: checkpoint.Before, Choose: s.choose})
 	if err != nil && s.made {
 		err = errors.Join(err, s.p.db.Conversations().Delete(context.WithoutCancel(ctx), s.conv.ID(), nil))
 	}
@@ -222,7 +222,7 @@ func (s *supervised) begin(ctx context.Context) error {
 // end saves the run and its changes as a turn. A run that did nothing leaves none.
 func (s *supervised) end(ctx context.Context, code int) error {
 	looked := false
-	err := s.saveWith(ctx, checkpoint.Request{
+	err := s.save(ctx, checkpoint.Request{
 		Side: checkpoint.After,
 		State: func(ctx context.Context, now checkpoint.Seen) (blob.ID, error) {
 			looked = true
@@ -267,13 +267,8 @@ func (s *supervised) tellGone() {
 	}
 }
 
-// save makes a checkpoint on a side of the run.
-func (s *supervised) save(ctx context.Context, side checkpoint.Side) error {
-	return s.saveWith(ctx, checkpoint.Request{Side: side})
-}
-
-// saveWith makes a checkpoint of the run's turn.
-func (s *supervised) saveWith(ctx context.Context, req checkpoint.Request) error {
+// save makes a checkpoint of the run's turn.
+func (s *supervised) save(ctx context.Context, req checkpoint.Request) error {
 	if s.conv != nil { // otherwise the request chooses it
 		req.Conversation, req.Root, req.Turn = s.conv.ID(), s.root, s.turn
 	}
@@ -320,7 +315,7 @@ func (s *supervised) burst(ctx context.Context, paths []string) {
 	} else {
 		s.changed = nil // also if an earlier burst did not know them and failed
 	}
-	err := s.saveWith(ctx, checkpoint.Request{Paths: s.changed, IfChanged: true})
+	err := s.save(ctx, checkpoint.Request{Paths: s.changed, IfChanged: true})
 	switch {
 	case err == nil:
 		s.changed = []string{}
