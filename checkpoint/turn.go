@@ -102,15 +102,15 @@ func (w *Workspace) turnOn(ctx context.Context, l *line, conversation string, nu
 	return t, nil
 }
 
-// line tells which checkpoints the work of a conversation continues, and which ones a
-// rewind left behind. Package timeline shows the same lines.
+// line separates the checkpoints that the work of a conversation continues from those
+// that a rewind left behind. Package timeline shows the same lines.
 type line struct {
 	moves []*Operation // as moves returns them
 	end   string       // checkpoints after it were left behind; empty for none
 }
 
-// leftBehind reports whether a rewind left a checkpoint behind. It must be asked about
-// the newest one first.
+// leftBehind reports whether a rewind left a checkpoint behind. Call it for the newest
+// checkpoint first, then for older ones in order.
 func (l *line) leftBehind(id string) bool {
 	for len(l.moves) > 0 && l.moves[0].After >= id {
 		op := l.moves[0]

@@ -188,7 +188,7 @@ func (w *Workspace) blocked(ctx context.Context, p *Plan, paths []string, presen
 			return nil, err
 		}
 		if at[0] != nil {
-			continue // captured all the same
+			continue // captured anyway
 		}
 		kind, listed := kinds[path]
 		if !listed { // it should be removed, so the tree is as if that were done
