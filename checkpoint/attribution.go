@@ -306,30 +306,61 @@ func (h *history) origin(ctx context.Context, c workspace.Change) (o origin, err
 type claimed struct {
 	write int // index among the writes of its path
 	among []string
+	turns Turns // as in Writer
 }
 
-// claim assigns a change of several conversations to the one that lists it as
-// touched. If two of them do, the author stays unknown.
+// of reports whether the claim is of the nth change.
+func (c *claimed) of(n int) bool { return c.among != nil && c.write == n }
+
+// nobodys sets the author of a change that two conversations claim.
+func (c *claimed) nobodys(w *Writer) {
+	*w = Writer{Class: BySeveral, Among: c.among, Checkpoint: w.Checkpoint, turns: c.turns}
+}
+
+// claim assigns a change of several conversations to the one that lists it as touched. If
+// two of them do, or another one changed the path after its tool, the author stays unknown.
 func (h *history) claim(rec *Record) {
 	if rec.Conversation == "" || rec.Side == Before {
 		return
 	}
-	for _, path := range rec.Touched {
-		n := len(h.writes[path]) - 1
-		if n < 0 {
-			continue
-		}
-		last, was := &h.writes[path][n].Writer, h.claims[path]
-		switch {
-		case was.write == n && slices.Contains(was.among, rec.Conversation):
-			if last.Conversation != rec.Conversation {
-				*last = Writer{Class: BySeveral, Among: was.among, Checkpoint: last.Checkpoint}
+	each := func(paths []string, rule func(*Record, *Writer, int, claimed) claimed) {
+		for _, path := range paths {
+			if n := len(h.writes[path]) - 1; n >= 0 {
+				h.claims[path] = rule(rec, &h.writes[path][n].Writer, n, h.claims[path])
 			}
-		case last.Class == BySeveral && slices.Contains(last.Among, rec.Conversation):
-			h.claims[path] = claimed{n, last.Among}
-			*last = writerOf(rec, ByConversation)
 		}
 	}
+	each(rec.Touched, claim)
+	each(rec.Shared, contest)
+}
+
+// claim is what a checkpoint that lists a path as touched makes of the last change of the
+// path, the nth. It returns the new claim.
+func claim(rec *Record, last *Writer, n int, was claimed) claimed {
+	switch {
+	case was.of(n) && slices.Contains(was.among, rec.Conversation):
+		if last.Conversation != rec.Conversation {
+			was.nobodys(last)
+		}
+	case last.Class == BySeveral && slices.Contains(last.Among, rec.Conversation):
+		was = claimed{n, last.Among, last.turns}
+		seen := last.Checkpoint
+		*last = writerOf(rec, ByConversation)
+		last.Checkpoint = seen
+	}
+	return was
+}
+
+// contest is claim for a path that the checkpoint lists as shared: the change is of its
+// conversation and of another one, whether that one claims it or not.
+func contest(rec *Record, last *Writer, n int, was claimed) claimed {
+	if !was.of(n) {
+		was = claimed{n, last.Among, last.turns}
+	}
+	if slices.Contains(was.among, rec.Conversation) {
+		was.nobodys(last)
+	}
+	return was
 }
 
 func (h *history) blindAt(ctx context.Context, rec *Record) (blind, error) {

@@ -35,7 +35,8 @@ type Request struct {
 	// several conversations are active.
 	Touched []string
 	// Shared lists paths that the tool wrote and that something else changed after it.
-	// They are captured like those of Touched, but do not identify the author.
+	// They are captured like those of Touched, but their author stays unknown if another
+	// turn is at work, even if that turn lists them as touched.
 	Shared []string
 	// Paths, if not nil, limits the scan to these paths: everything else counts as
 	// unchanged.
@@ -148,7 +149,7 @@ func (w *Workspace) Checkpoint(ctx context.Context, req Request) (*Result, error
 	}
 	rec := &Record{
 		Conversation: req.Conversation, Root: req.Root, MessageID: req.MessageID, Turn: req.Turn, Side: req.Side,
-		Author: req.Author, Label: req.Label, Tool: req.Tool, Touched: req.Touched, Kind: Manual,
+		Author: req.Author, Label: req.Label, Tool: req.Tool, Touched: req.Touched, Shared: req.Shared, Kind: Manual,
 		unfinished: req.Unfinished,
 	}
 	if req.Auto {

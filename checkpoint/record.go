@@ -71,6 +71,9 @@ type Record struct {
 	Time         time.Time
 	// Touched lists the paths that the tool reported as written.
 	Touched []string
+	// Shared lists paths that the tool reported as written, and that something else
+	// changed after it.
+	Shared []string
 	// AtWork lists the turns that were active at any time since the previous
 	// checkpoint; Writer uses it.
 	AtWork Turns
@@ -113,7 +116,7 @@ func (r *Record) encode() ([]byte, error) {
 		Format: format, Id: r.ID, Workspace: r.Workspace, Number: r.Number, Parent: r.Parent,
 		Tree: idBytes(r.Tree), Conversation: r.Conversation, Root: idBytes(r.Root), MessageId: r.MessageID,
 		Turn: r.Turn, Side: r.Side, Author: r.Author, Label: r.Label, Tool: r.Tool, Kind: r.Kind,
-		TimeMs: r.Time.UnixMilli(), Touched: pathBytes(r.Touched), FilesChanged: r.FilesChanged,
+		TimeMs: r.Time.UnixMilli(), Touched: pathBytes(r.Touched), Shared: pathBytes(r.Shared), FilesChanged: r.FilesChanged,
 		LinesAdded: r.LinesAdded, LinesRemoved: r.LinesRemoved,
 		NotCaptured: idBytes(r.notCaptured), NotCapturedCount: r.NotCaptured, Hinted: r.Hinted,
 		LinesPartial: r.LinesPartial, Received: r.Received, Source: r.Source, Original: r.original,
@@ -144,7 +147,7 @@ func decodeRecord(data []byte) (*Record, error) {
 		ID: m.Id, Number: m.Number, Workspace: m.Workspace, Parent: m.Parent, Tree: tree,
 		Conversation: m.Conversation, Root: root, MessageID: m.MessageId, Turn: m.Turn, Side: m.Side,
 		Author: m.Author, Label: m.Label, Tool: m.Tool, Kind: m.Kind, Time: time.UnixMilli(m.TimeMs),
-		Touched: pathStrings(m.Touched), FilesChanged: m.FilesChanged, LinesAdded: m.LinesAdded,
+		Touched: pathStrings(m.Touched), Shared: pathStrings(m.Shared), FilesChanged: m.FilesChanged, LinesAdded: m.LinesAdded,
 		LinesRemoved: m.LinesRemoved, NotCaptured: m.NotCapturedCount, Hinted: m.Hinted, notCaptured: skipped,
 		LinesPartial: m.LinesPartial, AtWork: decodeTurns(m.AtWork), unaware: m.AtWork == nil,
 		Received: m.Received, Source: m.Source, original: m.Original,

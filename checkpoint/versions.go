@@ -279,7 +279,10 @@ func (v *versions) attribute(ctx context.Context) error {
 		}
 		for path, n := range last {
 			if slices.Contains(rec.Touched, path) {
-				claims[path] = v.claim(rec, n, claims[path])
+				claims[path] = claim(rec, &v.out.List[n].Writer, n, claims[path])
+			}
+			if slices.Contains(rec.Shared, path) {
+				claims[path] = contest(rec, &v.out.List[n].Writer, n, claims[path])
 			}
 		}
 	}
@@ -302,23 +305,6 @@ func (v *versions) writer(ctx context.Context, i int, c *pathChange) (Writer, er
 		return Writer{Class: ByUnseen, Checkpoint: rec.ID}, nil
 	}
 	return rec.Writer(), nil
-}
-
-// claim is history.claim for one version.
-func (v *versions) claim(rec *Record, n int, was claimed) claimed {
-	last := &v.out.List[n].Writer
-	switch {
-	case was.among != nil && was.write == n && slices.Contains(was.among, rec.Conversation):
-		if last.Conversation != rec.Conversation {
-			*last = Writer{Class: BySeveral, Among: was.among, Checkpoint: last.Checkpoint}
-		}
-	case last.Class == BySeveral && slices.Contains(last.Among, rec.Conversation):
-		was = claimed{n, last.Among}
-		seen := last.Checkpoint
-		*last = writerOf(rec, ByConversation)
-		last.Checkpoint = seen
-	}
-	return was
 }
 
 // targets returns the targets of the rewinds among the changes, by the checkpoint after

@@ -198,6 +198,57 @@ func TestTheEndOfATurnClaimsNothingOfOthers(t *testing.T) {
 	}
 }
 
+// A file that the edit tools of two turns wrote is nobody's, whichever wrote it last and
+// whichever ends first.
+func TestAFileThatTwoTurnsEditedIsNobodys(t *testing.T) {
+	for _, order := range [][2]string{{"a", "b"}, {"b", "a"}} {
+		t.Run(order[0]+" ends first", func(t *testing.T) {
+			f := newFixture(t)
+			f.write("both.go", "v0")
+			f.prompt("a", "one")
+			f.prompt("b", "one")
+			f.edit("a", "both.go", "a's lines")
+			aTick()
+			f.edit("b", "both.go", "a's lines, b's lines")
+			f.stop(order[0])
+			f.stop(order[1])
+			f.rewind("b", "before:turn:1")
+			f.want("both.go", "a's lines, b's lines")
+			f.rewind("a", "before:turn:1")
+			f.want("both.go", "a's lines, b's lines")
+		})
+	}
+}
+
+// The end of a turn does not claim the removal of a file that something else removed after
+// the turn's edit. What a tool of the turn removed is the turn's.
+func TestTheEndOfATurnClaimsNoRemovalOfOthers(t *testing.T) {
+	f := newFixture(t)
+	f.write("other.txt", "v0")
+	f.write("own.txt", "v0")
+	f.prompt("a", "one")
+	f.edit("a", "other.txt", "a")
+	f.prompt("b", "one")
+	remove := func(name string) {
+		t.Helper()
+		if err := os.Remove(filepath.Join(f.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove("own.txt")
+	f.event("a", foreign.Event{Kind: foreign.ToolEnd, Call: &foreign.Call{Tool: foreign.DeleteTool, Paths: []string{filepath.Join(f.dir, "own.txt")}}})
+	aTick()
+	remove("other.txt") // by a command of b
+	f.stop("b")
+	f.stop("a")
+	f.rewind("a", "before:turn:1")
+	f.want("other.txt", "")
+	f.want("own.txt", "v0")
+}
+
+// aTick lets the clock of the file system reach the present.
+func aTick() { time.Sleep(50 * time.Millisecond) }
+
 // A background task keeps the turn open after the agent answered.
 func TestBackgroundTask(t *testing.T) {
 	f := newFixture(t)

@@ -33,21 +33,42 @@ func (r *Recorder) interrupted(ctx context.Context, space *checkpoint.Workspace,
 // something changed after its tool reported: another agent, the user, or a command of the
 // turn itself.
 func (r *Recorder) written(root, dir string, events spool.Turn) (own, shared []string) {
-	last := map[string]time.Time{}
+	last := map[string]write{}
 	for _, entry := range events.Events {
-		for _, path := range r.edited(root, dir, entry) {
-			last[path] = entry.Time
+		paths, deleted := r.edited(root, dir, entry)
+		for _, path := range paths {
+			last[path] = write{entry.Time, deleted}
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(last)) {
-		info, err := os.Lstat(filepath.Join(root, filepath.FromSlash(path)))
-		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.ModTime().After(last[path]) {
+		if last[path].stands(root, path) {
 			own = append(own, path)
 		} else {
 			shared = append(shared, path)
 		}
 	}
 	return own, shared
+}
+
+// write is what an edit tool reported of a path.
+type write struct {
+	at      time.Time
+	deleted bool
+}
+
+// stands reports whether nothing changed a path after its tool reported. Whatever removed
+// the path later changed a directory above it.
+func (w write) stands(root, path string) bool {
+	full := filepath.Join(root, filepath.FromSlash(path))
+	info, err := os.Lstat(full)
+	if w.deleted && errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	for errors.Is(err, fs.ErrNotExist) && full != root {
+		full = filepath.Dir(full)
+		info, err = os.Lstat(full)
+	}
+	return err == nil && !info.ModTime().After(w.at)
 }
 
 // beside returns a function that lists the conversations with work in a workspace
@@ -120,23 +141,24 @@ func Inside(root, dir string) bool {
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
-// edited returns the paths that an edit tool wrote, relative to the workspace.
-func (r *Recorder) edited(root, dir string, entry spool.Entry) []string {
+// edited returns the paths that an edit tool wrote, relative to the workspace, and whether
+// the tool deletes.
+func (r *Recorder) edited(root, dir string, entry spool.Entry) (paths []string, deleted bool) {
 	if entry.Kind != foreign.ToolEnd {
-		return nil
+		return nil, false
 	}
 	tool, paths := entry.Tool, entry.Paths
 	if entry.Bare {
 		e, err := r.Adapter.Event(entry.Name, entry.Payload)
 		if err != nil || e.Call == nil {
-			return nil // as if the event meant nothing
+			return nil, false // as if the event meant nothing
 		}
 		tool, paths = e.Call.Tool, e.Call.Paths
 	}
 	if tool != foreign.EditTool && tool != foreign.DeleteTool {
-		return nil
+		return nil, false
 	}
-	return within(root, dir, paths)
+	return within(root, dir, paths), tool == foreign.DeleteTool
 }
 
 // within returns paths relative to a workspace, without those outside of it.

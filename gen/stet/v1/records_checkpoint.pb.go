@@ -575,7 +575,10 @@ type CheckpointRecord struct {
 	// not_captured names as absent.
 	Source string `protobuf:"bytes,27,opt,name=source,proto3" json:"source,omitempty"`
 	// SHA-256 of the row as it was first written, if a purge has rewritten it since.
-	Original      []byte `protobuf:"bytes,28,opt,name=original,proto3" json:"original,omitempty"`
+	Original []byte `protobuf:"bytes,28,opt,name=original,proto3" json:"original,omitempty"`
+	// Paths that the tool said it wrote and that something else changed after it, as raw bytes.
+	// They are not among those of touched.
+	Shared        [][]byte `protobuf:"bytes,29,rep,name=shared,proto3" json:"shared,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -802,6 +805,13 @@ func (x *CheckpointRecord) GetSource() string {
 func (x *CheckpointRecord) GetOriginal() []byte {
 	if x != nil {
 		return x.Original
+	}
+	return nil
+}
+
+func (x *CheckpointRecord) GetShared() [][]byte {
+	if x != nil {
+		return x.Shared
 	}
 	return nil
 }
@@ -1646,7 +1656,7 @@ const file_stet_v1_records_checkpoint_proto_rawDesc = "" +
 	"\rpid_namespace\x18\x02 \x01(\tR\fpidNamespace\x12\x10\n" +
 	"\x03pid\x18\x03 \x01(\x04R\x03pid\x12\x14\n" +
 	"\x05start\x18\x04 \x01(\x04R\x05start\x12\x18\n" +
-	"\acommand\x18\x05 \x01(\tR\acommand\"\xc4\x06\n" +
+	"\acommand\x18\x05 \x01(\tR\acommand\"\xdc\x06\n" +
 	"\x10CheckpointRecord\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x1c\n" +
@@ -1678,7 +1688,8 @@ const file_stet_v1_records_checkpoint_proto_rawDesc = "" +
 	"\aat_work\x18\x19 \x01(\v2\x14.stet.v1.TurnsAtWorkR\x06atWork\x12\x1a\n" +
 	"\breceived\x18\x1a \x01(\bR\breceived\x12\x16\n" +
 	"\x06source\x18\x1b \x01(\tR\x06source\x12\x1a\n" +
-	"\boriginal\x18\x1c \x01(\fR\boriginal\"\xb1\x01\n" +
+	"\boriginal\x18\x1c \x01(\fR\boriginal\x12\x16\n" +
+	"\x06shared\x18\x1d \x03(\fR\x06shared\"\xb1\x01\n" +
 	"\x0fNotCapturedList\x12.\n" +
 	"\aentries\x18\x01 \x03(\v2\x14.stet.v1.NotCapturedR\aentries\x12-\n" +
 	"\x06stamps\x18\x02 \x03(\v2\x15.stet.v1.IgnoredStampR\x06stamps\x12'\n" +
