@@ -230,7 +230,7 @@ func (m *model) back(t *testing.T, kind string) {
 		to = m.undo[len(m.undo)-1].before
 		done, err = m.w.Undo(t.Context(), &checkpoint.UndoOptions{Choice: checkpoint.Theirs})
 	case kind == "redo" && len(m.redo) > 0:
-		to = m.redo[len(m.redo)-1].after
+		to = m.redo[len(m.redo)-1].before
 		done, err = m.w.Redo(t.Context(), &checkpoint.UndoOptions{Choice: checkpoint.Theirs})
 	default:
 		return
@@ -240,14 +240,14 @@ func (m *model) back(t *testing.T, kind string) {
 	m.say("%s: %s to %s", done.Record.Name(), kind, to)
 	m.restored(t, done, to)
 	m.saw(done.Record.ID)
-	move := modelMove{done.Saved.ID, done.Record.ID}
+	move := modelMove{done.Saved.ID, done.Record.ID} // what the next undo or redo reverts
 	switch kind {
 	case "rewind":
 		m.undo, m.redo = append(m.undo, move), nil
 	case "undo":
-		m.redo, m.undo = append(m.redo, m.undo[len(m.undo)-1]), m.undo[:len(m.undo)-1]
+		m.redo, m.undo = append(m.redo, move), m.undo[:len(m.undo)-1]
 	case "redo":
-		m.undo, m.redo = append(m.undo, m.redo[len(m.redo)-1]), m.redo[:len(m.redo)-1]
+		m.undo, m.redo = append(m.undo, move), m.redo[:len(m.redo)-1]
 	}
 }
 

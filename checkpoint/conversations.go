@@ -24,6 +24,17 @@ func (k keeper) Current(ctx context.Context, id string) (blob.ID, error) {
 	return root, err
 }
 
+func (k keeper) Had(ctx context.Context, id string, root blob.ID) (bool, error) {
+	_, err := k.saveOf(ctx, id, root)
+	switch {
+	case errors.Is(err, conversation.ErrNotFound):
+		return false, nil
+	case errors.Is(err, ErrNotFound):
+		return root == conversation.EmptyRoot(), nil // before the first save
+	}
+	return err == nil, err
+}
+
 func (k keeper) Rewind(ctx context.Context, id string, root blob.ID, author string, extend func(*kv.Batch) error) error {
 	save, err := k.saveOf(ctx, id, root)
 	begins := errors.Is(err, ErrNotFound) && root == conversation.EmptyRoot() // before the first save

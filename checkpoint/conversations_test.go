@@ -268,3 +268,106 @@ func TestPlanOfFilesOutlivesATurn(t *testing.T) {
 		t.Errorf("rewind of files: %v, a has %q", err, f.read("a"))
 	}
 }
+
+// A redo returns to the state before the undo: what others did between the rewind and the
+// undo is as it was, in the conversation and in the files, however often it is repeated.
+func TestRedoReturnsToBeforeTheUndo(t *testing.T) {
+	f, store, c, _ := talk(t)
+	f.write("a", "0\n", "e", "0\n")
+	first := say(f, c, 1, "one", "a", "1\n", "e", "1\n")
+	second := say(f, c, 2, "two", "a", "2\n", "e", "2\n")
+	f.rewind(RewindRequest{To: first.ID})
+	c, err := store.Open(t.Context(), "talk")
+	must(t, err)
+	third := say(f, c, 2, "three", "b", "3\n")
+	f.write("a", "mine\n")
+	want := func(what string, root blob.ID, a, e string) {
+		t.Helper()
+		head, err := store.Head(t.Context(), "talk")
+		must(t, err)
+		if head != root || f.read("a") != a || f.read("e") != e || f.read("b") != "3\n" {
+			t.Errorf("%s: head %s, want %s; a %q, e %q, b %q", what, head.Short(), root.Short(), f.read("a"), f.read("e"), f.read("b"))
+		}
+	}
+	back := func(do func(*Workspace, *UndoOptions) (*Applied, error), choice Choice) *Applied {
+		t.Helper()
+		f.reopen()
+		done, err := do(f.w, &UndoOptions{Choice: choice})
+		must(t, err)
+		return done
+	}
+	undo := func(w *Workspace, o *UndoOptions) (*Applied, error) { return w.Undo(t.Context(), o) }
+	redo := func(w *Workspace, o *UndoOptions) (*Applied, error) { return w.Redo(t.Context(), o) }
+	undone := back(undo, Theirs)
+	want("undo", second.Root, "2\n", "2\n")
+	redone := back(redo, "")
+	want("redo", third.Root, "mine\n", "1\n")
+	if redone.Operation.Of != undone.Operation.Of || redone.Operation.Target != undone.Saved.ID {
+		t.Errorf("redo of op%d to %s, want of op%d to %s", redone.Operation.Of, redone.Operation.Target, undone.Operation.Of, undone.Saved.ID)
+	}
+	back(undo, "")
+	want("undo again", second.Root, "2\n", "2\n")
+	f.write("e", "mine\n")
+	back(redo, KeepMine)
+	want("redo that keeps a file", third.Root, "mine\n", "mine\n")
+	back(undo, "")
+	want("undo that keeps it, too", second.Root, "2\n", "mine\n")
+	if err := func() error { _, err := f.w.Undo(t.Context(), nil); return err }(); !errors.Is(err, ErrNothing) {
+		t.Errorf("one undo too many: %v", err)
+	}
+}
+
+// A conversation that was removed, or that began anew under its name, does not hinder the
+// files from going back.
+func TestUndoWithoutTheConversation(t *testing.T) {
+	for name, test := range map[string]struct {
+		then  func(t *testing.T, store *conversation.Store)
+		stays string
+	}{
+		"removed": {func(*testing.T, *conversation.Store) {}, staysRemoved},
+		"begun anew": {func(t *testing.T, store *conversation.Store) {
+			c, err := store.Create(t.Context(), conversation.Info{ID: "talk"})
+			must(t, err)
+			turn, err := conversation.NewTurn(&agentv1.UserMessage{Text: "anew", MessageId: "anew"})
+			must(t, err)
+			must(t, c.AppendTurn(t.Context(), turn))
+			_, err = c.Save(t.Context(), nil)
+			must(t, err)
+		}, "stays as it is, because it never had the state to return to"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, store, c, _ := talk(t)
+			f.write("a", "0\n")
+			first := say(f, c, 1, "one", "a", "1\n")
+			say(f, c, 2, "two", "a", "2\n")
+			second := say(f, c, 3, "three", "a", "3\n")
+			f.rewind(RewindRequest{To: "turn:2"})
+			f.rewind(RewindRequest{To: first.ID})
+			must(t, store.Delete(t.Context(), "talk", nil))
+			test.then(t, store)
+			head, _ := store.Head(t.Context(), "talk")
+			for _, want := range []string{"2\n", "3\n"} {
+				done, err := f.w.Undo(t.Context(), nil)
+				must(t, err)
+				if got := done.Plan.Effect(nil); got != test.stays || done.Plan.Stays() != got || f.read("a") != want {
+					t.Errorf("undo: %q, a %q, want %q, %q", got, f.read("a"), test.stays, want)
+				}
+			}
+			_, err := f.w.Redo(t.Context(), nil)
+			must(t, err)
+			if now, _ := store.Head(t.Context(), "talk"); now != head || f.read("a") != "2\n" {
+				t.Errorf("redo: head %s, want %s; a %q", now.Short(), head.Short(), f.read("a"))
+			}
+			if name != "removed" {
+				return
+			}
+			done := f.rewind(RewindRequest{To: second.ID})
+			if got := done.Plan.Effect(nil); got != staysRemoved || f.read("a") != "3\n" {
+				t.Errorf("rewind: %q, a %q", got, f.read("a"))
+			}
+			if _, err := f.w.Plan(t.Context(), RewindRequest{To: first.ID, Scope: Both}); !errors.Is(err, ErrNoConversations) {
+				t.Errorf("rewind of both: %v, want ErrNoConversations", err)
+			}
+		})
+	}
+}

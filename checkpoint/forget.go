@@ -144,9 +144,9 @@ func (s *Service) held(ctx context.Context) (*holds, error) {
 		return nil, err
 	}
 	for _, st := range stacks {
-		for _, ops := range [][]*Operation{st.undo, st.redo} {
+		for _, ops := range [][]step{st.undo, st.redo} {
 			for _, op := range ops[max(0, len(ops)-undoDepth):] {
-				h.ids[op.Before], h.ids[op.After] = HeldUndo, HeldUndo
+				h.ids[op.last.Before], h.ids[op.last.After] = HeldUndo, HeldUndo
 			}
 		}
 	}

@@ -159,6 +159,13 @@ func (w *Workspace) planConversation(ctx context.Context, p *Plan) error {
 		return w.stateThere(ctx, p)
 	}
 	if scope == ConversationOnly || scope == Both {
+		if root.IsZero() {
+			p.stays = staysRemoved
+			if scope == ConversationOnly || scope == Both {
+				return fmt.Errorf("%w: conversation %q was removed", ErrNoConversations, p.Conversation)
+			}
+			return nil
+		}
 		return fmt.Errorf("%w: checkpoint %s names no state of conversation %q", ErrNoConversations, p.Target.ID, p.Conversation)
 	}
 	if p.Conversation == p.Target.Conversation && !root.IsZero() {
@@ -171,6 +178,9 @@ func (w *Workspace) planConversation(ctx context.Context, p *Plan) error {
 // Before its first turn a conversation has not been saved, and is empty.
 func stateAt(rec *Record, now blob.ID) blob.ID {
 	if rec.Root.IsZero() && !now.IsZero() && rec.Side == Before && rec.Turn == 1 && rec.Kind != Import {
+// staysRemoved is what Effect says about a conversation that no longer exists.
+const staysRemoved = "was removed, and does not come back"
+
 		return conversation.EmptyRoot()
 	}
 	return rec.Root

@@ -17,6 +17,9 @@ type Conversations interface {
 	// Current returns the current root of a conversation, or the zero id if it has
 	// none.
 	Current(ctx context.Context, conversation string) (blob.ID, error)
+	// Had reports whether root is a state in the history of a conversation, so that
+	// Rewind can go there. It is false if there is no such conversation.
+	Had(ctx context.Context, conversation string, root blob.ID) (bool, error)
 	// Rewind makes root, an earlier state of the conversation, its current one, in
 	// one commit to which extend adds; files and conversation move together or not at
 	// all. It appends to the history.

@@ -44,8 +44,8 @@ func (w *Workspace) Undo(ctx context.Context, opts *UndoOptions) (*Applied, erro
 	})
 }
 
-// Redo repeats what the last Undo reverted. It returns ErrNothing if there is nothing
-// to redo, or if another rewind followed the undo.
+// Redo reverts the last Undo: files and conversation are as before it. It returns
+// ErrNothing if there is nothing to redo, or if another rewind followed the undo.
 func (w *Workspace) Redo(ctx context.Context, opts *UndoOptions) (*Applied, error) {
 	return w.change(ctx, OpRedo, func(st *state) (*job, error) {
 		ops, err := w.stack(ctx)
@@ -60,7 +60,15 @@ func (w *Workspace) Redo(ctx context.Context, opts *UndoOptions) (*Applied, erro
 }
 
 // stack holds what can be undone and redone in a workspace, the next one last.
-type stack struct{ undo, redo []*Operation }
+type stack struct{ undo, redo []step }
+
+// step is an operation that can be undone or redone.
+type step struct {
+	*Operation
+	// last did or undid it: itself, its latest undo or its latest redo. Going back means
+	// to revert this one: others may have worked between them.
+	last *Operation
+}
 
 // stacks reads from the log what can be undone and redone, by workspace.
 func (s *Service) stacks(ctx context.Context) (map[string]*stack, error) {
@@ -95,15 +103,15 @@ func stacksOf(log []*Operation) map[string]*stack {
 func (st *stack) step(op *Operation) {
 	switch op.Kind {
 	case OpRewind:
-		st.undo, st.redo = append(st.undo, op), nil
+		st.undo, st.redo = append(st.undo, step{op, op}), nil
 	case OpUndo:
 		if n := len(st.undo); n > 0 {
-			st.redo = append(st.redo, st.undo[n-1])
+			st.redo = append(st.redo, step{st.undo[n-1].Operation, op})
 			st.undo = st.undo[:n-1]
 		}
 	case OpRedo:
 		if n := len(st.redo); n > 0 {
-			st.undo = append(st.undo, st.redo[n-1])
+			st.undo = append(st.undo, step{st.redo[n-1].Operation, op})
 			st.redo = st.redo[:n-1]
 		}
 	}
@@ -119,22 +127,18 @@ func (w *Workspace) stack(ctx context.Context) (*stack, error) {
 }
 
 // planBack plans the undo or redo of an operation.
-func (w *Workspace) planBack(ctx context.Context, st *state, op *Operation, kind string, opts *UndoOptions) (*job, error) {
+func (w *Workspace) planBack(ctx context.Context, st *state, op step, kind string, opts *UndoOptions) (*job, error) {
 	if opts == nil {
 		opts = &UndoOptions{}
 	}
 	if opts.Operation != 0 && opts.Operation != op.Seq {
 		return nil, fmt.Errorf("%w: the next one to %s is %s", ErrStalePlan, kind, op.ID())
 	}
-	from, to, rootTo := op.After, op.Before, op.RootBefore
-	if kind == OpRedo {
-		from, to, rootTo = op.Before, op.After, op.RootAfter
-	}
-	last, err := w.needed(ctx, from)
+	last, err := w.needed(ctx, op.last.After)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", kind, op.ID(), err)
 	}
-	target, err := w.needed(ctx, to)
+	target, err := w.needed(ctx, op.last.Before)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", kind, op.ID(), err)
 	}
@@ -146,10 +150,10 @@ func (w *Workspace) planBack(ctx context.Context, st *state, op *Operation, kind
 		Target: target, Conversation: op.Conversation, present: present.tree, NotCaptured: present.skipped, foreign: target.Received,
 		request: RewindRequest{Choice: opts.Choice, Choices: opts.Choices, Author: opts.Author, Progress: opts.Progress},
 	}
-	if err := w.planRootBack(ctx, p, op, rootTo); err != nil {
+	if err := w.planRootBack(ctx, p, op.last); err != nil {
 		return nil, err
 	}
-	paths, err := w.s.Paths(ctx, op)
+	paths, err := w.s.Paths(ctx, op.last)
 	if err != nil {
 		return nil, err
 	}
@@ -215,8 +219,9 @@ func (w *Workspace) needed(ctx context.Context, id string) (*Record, error) {
 }
 
 // planRootBack determines the new state of the conversation, if the operation moved
-// it.
-func (w *Workspace) planRootBack(ctx context.Context, p *Plan, op *Operation, to blob.ID) error {
+// it. A conversation that was removed since must not hinder the files.
+func (w *Workspace) planRootBack(ctx context.Context, p *Plan, op *Operation) error {
+	to := op.RootBefore
 	if op.RootAfter.IsZero() || op.RootBefore.IsZero() {
 		return nil
 	}
@@ -228,7 +233,22 @@ func (w *Workspace) planRootBack(ctx context.Context, p *Plan, op *Operation, to
 	if err != nil {
 		return fmt.Errorf("find conversation %q: %w", op.Conversation, err)
 	}
-	p.RootBefore, p.RootAfter = root, to
+	if root.IsZero() {
+		p.stays = staysRemoved
+		return nil
+	}
+	had, err := convs.Had(ctx, op.Conversation, to)
+	if err != nil {
+		return fmt.Errorf("find a state of conversation %q: %w", op.Conversation, err)
+	}
+	if !had { // it was removed, and another one began under its name
+		p.stays = "stays as it is, because it never had the state to return to"
+		return nil
+	}
+	if p.RootBefore, err = w.unlessLost(ctx, root); err != nil {
+		return err
+	}
+	p.RootAfter = to
 	return nil
 }
 

@@ -237,6 +237,9 @@ func (p *Plan) LeftWords() string {
 func (p *Plan) Effect(turns func(root blob.ID) (int, error)) string {
 	if !p.Moves() {
 		return p.stays
+// Stays says why the conversation stays although the files go back, or "".
+func (p *Plan) Stays() string { return p.stays }
+
 	}
 	then, err := 0, error(nil)
 	if p.RootAfter != conversation.EmptyRoot() { // the rewind stores it

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/foreign"
@@ -17,6 +18,8 @@ type appliedJSON struct {
 	Conflicts []string   `json:"conflicts"`
 	Partial   bool       `json:"partial"`
 	Left      []leftJSON `json:"left"`
+	// Stays says why the conversation stays although the files go back.
+	Stays string `json:"conversation_stays,omitempty"`
 	// AtWork are the turns that were going on in the workspace.
 	AtWork []checkpoint.TurnJSON `json:"at_work,omitempty"`
 	// CarryOn is how the agent's own conversation continues.
@@ -37,6 +40,7 @@ func newAppliedJSON(done *checkpoint.Applied) appliedJSON {
 	value := appliedJSON{
 		Schema: "stet.rewind.v1", Files: done.Files, Conflicts: append([]string{}, done.Plan.Conflicts()...),
 		Partial: len(left) > 0, Left: make([]leftJSON, len(left)), AtWork: done.Plan.AtWork.JSON(),
+		Stays: done.Plan.Stays(),
 	}
 	for i, act := range left {
 		value.Left[i] = leftJSON{act.Path, workspace.PathBytes(act.Path), act.Kind, act.Why, act.Reason}
@@ -78,8 +82,19 @@ func nothingText(plan *checkpoint.Plan) string {
 		return "nothing to do"
 	}
 	text := "nothing to do: remaining differences are left unchanged (" + plan.LeftWords() + ")"
-	if !plan.Exact() && plan.OnlyTurn() == 0 {
+	if !plan.Exact() && plan.OnlyTurn() == 0 && slices.ContainsFunc(plan.Left(), exactChanges) {
 		text += "; --exact restores all files to the checkpoint"
 	}
 	return text
+}
+
+// exactChanges reports whether --exact changes a path that a plan leaves: it asks neither
+// who changed the path nor which rules hide it, but cannot bring back what no checkpoint has.
+func exactChanges(left checkpoint.Action) bool {
+	switch left.Why {
+	case checkpoint.WhyYours, checkpoint.WhyConversation, checkpoint.WhySeveral, checkpoint.WhyUnknown,
+		checkpoint.WhyIgnored, checkpoint.WhyExcluded, checkpoint.WhySecret:
+		return true
+	}
+	return left.Kind == checkpoint.Conflict
 }
