@@ -108,7 +108,7 @@ func (b *Blobs) putObject(ctx context.Context, id, base blob.ID, r io.Reader, si
 // putScratch holds a large blob in memory when the store is read-only.
 func (b *Blobs) putScratch(ctx context.Context, id, base blob.ID, r io.Reader, size int64) error {
 	if size > int64(b.db.opts.Scratch) {
-		return blob.ErrReadOnly
+		return b.db.Refusal()
 	}
 	data, err := blob.ReadExactly(r, size)
 	if err != nil {

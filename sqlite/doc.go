@@ -15,7 +15,8 @@
 // Once Commit or Flush returns, the data survives a power loss. After a failed write to
 // the database the store refuses further writes until it is opened again, because the
 // state of the disk is unknown. A full disk is reported as blob.ErrFull and refuses
-// only what did not fit.
+// only what did not fit. A disk too full to open a store for writing still lets it be read
+// (Options.ReadIfFull).
 //
 // The package does not verify that content matches its id (blob.Checked does), nor does
 // it seal rows (kv/sealed does). docs/FORMAT.md has every byte.

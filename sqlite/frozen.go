@@ -15,19 +15,23 @@ import (
 )
 
 // A store that we cannot write is frozen if no other process uses it either: the index
-// of the log in shared memory does not exist, and we cannot create one. Each connection
+// of the log in shared memory does not exist, and we cannot create one, or its disk has no
+// room for one. Each connection
 // then builds its own index. It does not see later commits of processes that may write,
 // so it is used only while the files stay unchanged.
 
 // isFrozen reports whether a store opened for reading is frozen.
 func (db *DB) isFrozen() bool {
 	path := db.path() + indexSuffix
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, privateFile)
-	if err == nil {
-		f.Close()
-		return false
+	if !db.opts.full { // the index has a size only once it is used
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, privateFile)
+		if err == nil {
+			f.Close()
+			return false
+		}
 	}
-	if f, err = os.Open(path); err != nil {
+	f, err := os.Open(path)
+	if err != nil {
 		return true
 	}
 	defer f.Close()

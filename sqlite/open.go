@@ -34,6 +34,10 @@ type Options struct {
 	MustExist bool
 	// ReadOnly opens an existing store without ever writing to it.
 	ReadOnly bool
+	// ReadIfFull opens an existing store for reading if its disk has no room to open it
+	// for writing. Writes then fail with both blob.ErrReadOnly and blob.ErrFull until the
+	// store is opened again. It is not for processes that run for long and want to write.
+	ReadIfFull bool
 	// Scratch is how many bytes of blobs a read-only store takes into memory, so that
 	// callers can compare stored content with new content. Beyond it Put fails with
 	// blob.ErrReadOnly; Flush and Commit always do. 0 takes none.
@@ -62,6 +66,7 @@ type Options struct {
 
 	files       files // for fault injection in tests
 	shrinkPages int   // likewise; 0 means the default
+	full        bool  // set by Open: the disk has no room
 }
 
 // DB is an open store.
@@ -99,8 +104,9 @@ func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
 		o = *opts
 	}
 	db, err := openWith(ctx, dir, o)
-	if errors.Is(err, blob.ErrReadOnly) && !o.ReadOnly {
-		o.ReadOnly = true
+	full := o.ReadIfFull && errors.Is(err, blob.ErrFull)
+	if (full || errors.Is(err, blob.ErrReadOnly)) && !o.ReadOnly {
+		o.ReadOnly, o.full = true, full
 		if readable, readErr := openWith(ctx, dir, o); readErr == nil {
 			return readable, nil
 		}
@@ -343,8 +349,19 @@ func (db *DB) upgrade() error {
 func (db *DB) ID() string { return db.id }
 
 // ReadOnly reports whether the store is open for reading only, by choice or for lack of
-// write access.
+// write access or room.
 func (db *DB) ReadOnly() bool { return db.opts.ReadOnly }
+
+// Refusal returns the error of writes to a store that is open for reading only, or nil.
+func (db *DB) Refusal() error {
+	switch {
+	case db.opts.full:
+		return fmt.Errorf("%w: %w", blob.ErrReadOnly, blob.ErrFull)
+	case db.opts.ReadOnly:
+		return blob.ErrReadOnly
+	}
+	return nil
+}
 
 // Dir returns the directory of the store.
 func (db *DB) Dir() string { return db.dir }

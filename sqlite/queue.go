@@ -90,7 +90,7 @@ func (w *writer) tryPut(r *record) (full <-chan struct{}, err error) {
 // scratchLocked holds a blob in memory only.
 func (w *writer) scratchLocked(r *record) error {
 	if w.bytes+r.weight() > w.db.opts.Scratch {
-		return blob.ErrReadOnly
+		return w.db.Refusal()
 	}
 	if _, there := w.pending[r.id]; there || r.renewal {
 		return nil
@@ -105,7 +105,7 @@ func (w *writer) scratched() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.pending) > 0 {
-		return blob.ErrReadOnly
+		return w.db.Refusal()
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func (w *writer) refusalLocked() error {
 	case w.stopping:
 		return blob.ErrClosed
 	case w.db.opts.ReadOnly:
-		return blob.ErrReadOnly
+		return w.db.Refusal()
 	case w.failed != nil:
 		return readOnlySince(w.failed)
 	}

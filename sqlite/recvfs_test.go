@@ -184,7 +184,7 @@ func (v recVFS) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, 
 		return err
 	}
 	var err error
-	if _, statErr := os.Lstat(path); statErr == nil {
+	if _, statErr := os.Lstat(path); statErr == nil || flags&vfs.OPEN_CREATE == 0 {
 		err = open()
 	} else {
 		v.rec.next++

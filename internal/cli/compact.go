@@ -73,8 +73,8 @@ type compactJSON struct {
 // compactNow waits for a process in the background, if there is one, so that
 // everything is compressed when it returns.
 func (a *app) compactNow(ctx context.Context, db *stet.DB, dir string) error {
-	if db.Engine().ReadOnly() {
-		return fmt.Errorf("compress: %w", blob.ErrReadOnly)
+	if err := db.Engine().Refusal(); err != nil {
+		return fmt.Errorf("compress: %w", err)
 	}
 	lock := flock.New(filepath.Join(dir, compactLock))
 	if _, err := lock.TryLockContext(ctx, 50*time.Millisecond); err != nil {

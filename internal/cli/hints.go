@@ -49,7 +49,7 @@ func hinted(err error) error {
 	case errors.Is(err, checkpoint.ErrSameName):
 		return fmt.Errorf("%w; name one of them, and what else to rewind, with '-- PATH…'", err)
 	case errors.Is(err, blob.ErrFull):
-		return fmt.Errorf("%w; free some on that disk; 'stet du' shows what uses it and 'stet gc' frees some", err)
+		return fmt.Errorf("%w; free some on that disk; 'stet du' shows what the store uses, and once there is some room 'stet gc' can free more", err)
 	}
 	return err
 }

@@ -72,7 +72,7 @@ func (a *app) openStore(ctx context.Context, create bool) (*stet.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts.SQLite, opts.Remote = &sqlite.Options{MustExist: !create, ForgetLog: a.forgetLog, BusyTimeout: a.busy}, a.copies(dir)
+	opts.SQLite, opts.Remote = &sqlite.Options{MustExist: !create, ReadIfFull: !create, ForgetLog: a.forgetLog, BusyTimeout: a.busy}, a.copies(dir)
 	opts.SQLite.PageCache, opts.SQLite.MaxPending = int(a.cache), int(a.cache)
 	opts.CacheBytes, opts.CompactManually = a.cache, a.compactLater
 	if given := a.givenKey(); given != "" && !fileExists(filepath.Join(dir, stet.KeyringName)) {
