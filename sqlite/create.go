@@ -61,6 +61,9 @@ func makeDurably(f files, dir string) error {
 // create builds the database under another name and renames it once it is complete and
 // durable, so a crash never leaves half a store. The lock keeps two creators apart.
 func (db *DB) create(ctx context.Context) error {
+	if err := db.refuseForeign(); errors.Is(err, ErrForeign) && !Exists(db.dir) {
+		return err // before the lock, which leaves a file
+	}
 	lock := flock.New(filepath.Join(db.dir, lockName))
 	defer lock.Close()
 	if err := db.waitForLock(ctx, lock); err != nil {

@@ -156,6 +156,9 @@ func TestRefusesOtherDirectories(t *testing.T) {
 	if _, err := Open(t.Context(), dir, nil); !errors.Is(err, ErrForeign) {
 		t.Errorf("Open in a used directory = %v, want ErrForeign", err)
 	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("Open left %v, %v in a directory that it refused", entries, err)
+	}
 	if _, err := Open(t.Context(), filepath.Join(dir, "thesis.txt"), nil); !errors.Is(err, ErrForeign) {
 		t.Errorf("Open on a file = %v, want ErrForeign", err)
 	}
