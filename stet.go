@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/cached"
@@ -153,13 +154,17 @@ func withScratch(opts *sqlite.Options) *sqlite.Options {
 // openRing returns nil for a store without a keyring.
 func openRing(dir string, unlock *keyring.Unlock) (*keyring.Ring, error) {
 	path := filepath.Join(dir, KeyringName)
-	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+	switch _, err := os.Lstat(path); {
+	case errors.Is(err, syscall.ENOTDIR):
+		return nil, fmt.Errorf("%w: it is not a directory", sqlite.ErrForeign)
+	case errors.Is(err, fs.ErrNotExist):
 		if unlock != nil {
 			return nil, fmt.Errorf("%w: a key was given, but there is no %s; if the store is encrypted, put that file back; if not, omit the key", ErrNoKeyring, KeyringName)
 		}
 		return nil, nil
-	}
-	if unlock == nil {
+	case err != nil:
+		return nil, err
+	case unlock == nil:
 		return nil, ErrLocked
 	}
 	return keyring.Open(path, *unlock)

@@ -89,6 +89,9 @@ func TestLockedStore(t *testing.T) {
 	if _, err := Open(t.Context(), dir, nil); !errors.Is(err, ErrLocked) {
 		t.Errorf("Open without a key = %v, want ErrLocked", err)
 	}
+	if _, err := Open(t.Context(), filepath.Join(dir, KeyringName), nil); !errors.Is(err, sqlite.ErrForeign) || errors.Is(err, ErrLocked) {
+		t.Errorf("Open of a file = %v, want ErrForeign", err)
+	}
 	if _, err := Open(t.Context(), dir, &Options{Unlock: &wrong}); !errors.Is(err, keyring.ErrWrongKey) {
 		t.Errorf("Open with a wrong key = %v, want ErrWrongKey", err)
 	}
