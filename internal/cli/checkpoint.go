@@ -132,7 +132,7 @@ func (a *app) request(ctx context.Context, p *place, flags checkpointFlags, args
 		req.Side = checkpoint.After
 	}
 	var err error
-	if req.Touched, err = p.inside(flags.touched); err != nil {
+	if req.Touched, err = p.pathsOf(flags.touched); err != nil {
 		return req, err
 	}
 	if len(args) > 0 {

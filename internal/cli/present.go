@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/stet-dev/stet/blob"
@@ -59,8 +60,18 @@ func (l look) side(ctx context.Context, ref, conversation string) (side, error) 
 	return side{rec: rec, tree: rec.Tree, name: rec.Name()}, nil
 }
 
-// inside converts paths relative to the current directory to paths of the workspace.
+// inside converts paths relative to the current directory to paths of the workspace. Among
+// them the workspace itself means all: without paths, verbs are about everything.
 func (p *place) inside(paths []string) ([]string, error) {
+	within, err := p.pathsOf(paths)
+	if slices.Contains(within, ".") {
+		return nil, err
+	}
+	return within, err
+}
+
+// pathsOf is inside for paths that stand for themselves: the workspace is ".".
+func (p *place) pathsOf(paths []string) ([]string, error) {
 	if len(paths) == 0 {
 		return nil, nil // without paths, the current directory may be gone
 	}
@@ -83,11 +94,34 @@ func (p *place) inside(paths []string) ([]string, error) {
 		}
 		rel, ok := relative(root, full)
 		if !ok {
+			rel, ok = relative(root, resolveAbove(root, full))
+		}
+		if !ok {
 			return nil, coded(ExitUsage, "%s is outside the workspace %s", path, root)
 		}
 		out[i] = rel
 	}
 	return out, nil
+}
+
+// resolveAbove follows the links that lead to a path which may no longer exist. Its last
+// element may be a link that is meant, unless that leads to the workspace.
+func resolveAbove(root, path string) string {
+	if resolved, err := filepath.EvalSymlinks(path); err == nil && resolved == root {
+		return root
+	}
+	dir, rest := filepath.Split(filepath.Clean(path))
+	for {
+		dir = filepath.Clean(dir)
+		if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+			return filepath.Join(resolved, rest)
+		}
+		above := filepath.Dir(dir)
+		if above == dir {
+			return path
+		}
+		dir, rest = above, filepath.Join(filepath.Base(dir), rest)
+	}
 }
 
 func relative(root, path string) (string, bool) {

@@ -72,7 +72,7 @@ any case: anyone who read it still has it.`,
 			}
 			if flags.secret == "" {
 				return a.withPlace(cmd.Context(), false, func(p *place) error {
-					paths, err := p.inside(args)
+					paths, err := p.pathsOf(args)
 					if err != nil {
 						return err
 					}

@@ -63,6 +63,7 @@ func (a *app) backCommand(name, short, long string, run backFunc, back string) *
 		},
 	}
 	choiceFlags(cmd, &flags)
+	cmd.Flags().BoolVarP(&flags.sure, "yes", "y", false, "accepted as in 'stet rewind'; "+name+" asks only if an agent is at work")
 	evenIfRunningFlag(cmd, &flags.evenIfRunning)
 	a.rereadFlag(cmd)
 	a.fullFlag(cmd)
