@@ -60,7 +60,7 @@ func (s *Store) List(ctx context.Context, opts *ListOptions) (Page, error) {
 }
 
 func (o *ListOptions) matches(info Info) bool {
-	return (o.Workspace == "" || o.Workspace == info.Workspace) &&
+	return (o.Workspace == "" || WorkspaceName(o.Workspace) == info.Workspace) &&
 		(o.Agent == "" || o.Agent == info.Agent) &&
 		(o.Match == nil || o.Match(info))
 }
@@ -95,7 +95,7 @@ func (l *list) read(ctx context.Context) error {
 	if f == nil || !f.built {
 		return l.walk(ctx, l.in, nil)
 	}
-	return l.filed(ctx, f.sumOf(l.opts.Workspace, l.opts.Agent))
+	return l.filed(ctx, f.sumOf(WorkspaceName(l.opts.Workspace), l.opts.Agent))
 }
 
 // full reports whether the page is complete.

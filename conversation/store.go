@@ -54,8 +54,9 @@ func New(blobs blob.Store, rows kv.Store, opts *Options) *Store {
 // the others are results.
 type Info struct {
 	// ID names the conversation. If it is empty, Create generates one.
-	ID        string
-	Title     string
+	ID    string
+	Title string
+	// Workspace is a path or a URI. A conversation keeps its WorkspaceName.
 	Workspace string
 	Agent     string
 	Labels    map[string]string
@@ -126,7 +127,7 @@ func (s *Store) newRecord(info Info) (*stetv1.ConversationRecord, error) {
 		Format:      recordFormat,
 		Id:          info.ID,
 		Title:       info.Title,
-		Workspace:   info.Workspace,
+		Workspace:   WorkspaceName(info.Workspace),
 		Agent:       info.Agent,
 		Labels:      maps.Clone(info.Labels),
 		CreatedAtMs: s.nowMS(),

@@ -281,6 +281,30 @@ func TestDeleteLeavesNoRowAndNoNeighbourOut(t *testing.T) {
 	}
 }
 
+// Records hold UTF-8 only. A workspace with another path has a name of its own.
+func TestWorkspacesThatAreNotText(t *testing.T) {
+	ctx := context.Background()
+	f := newFixture(t)
+	for id, path := range map[string]string{"e9": "/w\xe9", "e8": "/w\xe8", "text": "/w%E9"} {
+		if got := must(f.Create(ctx, conversation.Info{ID: id, Workspace: path, Agent: "x"})).Info().Workspace; got != conversation.WorkspaceName(path) {
+			t.Errorf("%q is stored as %q", path, got)
+		}
+		for _, agent := range []string{"", "x"} {
+			for _, workspace := range []string{path, conversation.WorkspaceName(path)} {
+				page := must(f.List(ctx, &conversation.ListOptions{Workspace: workspace, Agent: agent}))
+				if len(page.Conversations) != 1 || page.Conversations[0].ID != id {
+					t.Errorf("the list of %q has %+v", workspace, page.Conversations)
+				}
+			}
+		}
+	}
+	for path, want := range map[string]string{"/w": "/w", "": "", "/café %41": "/café %41", "/a b/w\xe9": "file:///a%20b/w%E9"} {
+		if got := conversation.WorkspaceName(path); got != want {
+			t.Errorf("%q: got %q, want %q", path, got, want)
+		}
+	}
+}
+
 func TestCreateRefusesBadAndTakenIDs(t *testing.T) {
 	ctx := context.Background()
 	f := newFixture(t)
