@@ -1,11 +1,13 @@
 package foreign
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Host is the computer as an adapter sees it. Tests use one with its own home.
@@ -58,11 +60,23 @@ type Connect struct {
 	// Project, if not "", is the directory whose own settings are changed instead of the
 	// user's.
 	Project string
+	// Dir is a directory in which the agent may run, or "". Its settings can disable the
+	// user's.
+	Dir string
 }
 
 // Line returns the command for an event as a line of a shell.
 func (c Connect) Line(event string) string {
-	return CommandLine(append(slices.Clone(c.Command), event)...)
+	return line(append(slices.Clone(c.Command), event), portable)
+}
+
+// Words returns the command as texts, for an agent that runs it without a shell. If a word
+// is not UTF-8, which no text can hold, the command is a shell that runs it.
+func (c Connect) Words() []string {
+	if !slices.ContainsFunc(c.Command, func(word string) bool { return !utf8.ValidString(word) }) {
+		return slices.Clone(c.Command)
+	}
+	return []string{"sh", "-c", "exec " + line(c.Command, portable) + ` "$@"`, "stet"}
 }
 
 // Ours returns the part of Line that does not depend on where the program is.
@@ -73,17 +87,59 @@ func (c Connect) Ours(event string) string {
 	return " " + Connect{Command: c.Command[1:]}.Line(event)
 }
 
-// CommandLine returns words as a line of a POSIX shell.
-func CommandLine(words ...string) string {
+// CommandLine returns words as a line of a POSIX shell. It is always valid UTF-8: other
+// words are quoted as in $'b\351.txt'.
+func CommandLine(words ...string) string { return line(words, dollar) }
+
+// line quotes words for a shell, and those that are not UTF-8 with a function.
+func line(words []string, other func(string) string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=:@%,"
 	quoted := make([]string, len(words))
 	for i, word := range words {
-		quoted[i] = word
-		if word == "" || strings.Trim(word, plain) != "" {
-			quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		switch {
+		case !utf8.ValidString(word):
+			quoted[i] = other(word)
+		case word == "" || strings.Trim(word, plain) != "":
+			quoted[i] = single(word)
+		default:
+			quoted[i] = word
 		}
 	}
 	return strings.Join(quoted, " ")
+}
+
+func single(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// dollar quotes a word for people to read. POSIX has this form only since 2024.
+func dollar(word string) string {
+	escape := strings.NewReplacer(`\`, `\\`, "'", `\'`)
+	return "$'" + pieces(word, escape.Replace, func(octal string) string { return octal }) + "'"
+}
+
+// portable quotes a word for any shell: agents run hooks with the system's, such as dash.
+func portable(word string) string {
+	return pieces(word, single, func(octal string) string { return `"$(printf '` + octal + `')"` })
+}
+
+// pieces writes the valid parts of a word with one function, and with another the bytes
+// between them, as octal escapes.
+func pieces(word string, text, bytes func(string) string) string {
+	var out strings.Builder
+	for word != "" {
+		n := strings.IndexRune(word, utf8.RuneError)
+		switch {
+		case n < 0:
+			n = len(word)
+			out.WriteString(text(word))
+		case n > 0:
+			out.WriteString(text(word[:n]))
+		default:
+			n = 1
+			out.WriteString(bytes(fmt.Sprintf(`\%03o`, word[0])))
+		}
+		word = word[n:]
+	}
+	return out.String()
 }
 
 // Change is a file that connects an agent.
@@ -118,7 +174,7 @@ type HookEntry struct {
 	// Key, if not "", makes the entry the value of this key in the object that List
 	// names. A value of the key that is not ours stays unchanged.
 	Key string
-	// Value is the element: one JSON value, which contains Ours.
+	// Value is the element: one JSON value. One of its texts contains Ours.
 	Value string
 	// Ours is a text that identifies an element of the list as ours, whatever release
 	// wrote it: the middle of the command.

@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -8,12 +9,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/stet-dev/stet/foreign"
 )
 
 // made is the file that lists the directories that connecting made, one JSON string
-// per line. An agent counts as found if its directory exists, so disconnecting
+// per line: the path, or base64 of a path that is not UTF-8. An agent counts as found if its directory exists, so disconnecting
 // removes them again. "" keeps no list.
 type made string
 
@@ -33,7 +35,7 @@ func (m made) note(changes []foreign.Change) error {
 			if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
 				break
 			}
-			line, err := json.Marshal(dir)
+			line, err := lineOf(dir)
 			if err != nil {
 				return err
 			}
@@ -54,6 +56,24 @@ func (m made) note(changes []foreign.Change) error {
 	return errors.Join(err, f.Close())
 }
 
+func lineOf(dir string) ([]byte, error) {
+	if !utf8.ValidString(dir) {
+		return json.Marshal([]byte(dir))
+	}
+	return json.Marshal(dir)
+}
+
+func dirOf(line string) (dir string, ok bool) {
+	if json.Unmarshal([]byte(line), &dir) != nil {
+		return "", false
+	}
+	if filepath.IsAbs(dir) {
+		return dir, true
+	}
+	data, err := base64.StdEncoding.DecodeString(dir)
+	return string(data), err == nil
+}
+
 // remove removes the listed directories of changes that are empty, the deepest first, and
 // takes them off the list.
 func (m made) remove(changes []foreign.Change) error {
@@ -70,8 +90,8 @@ func (m made) remove(changes []foreign.Change) error {
 	var dirs []string
 	var rest strings.Builder
 	for line := range strings.Lines(string(data)) {
-		var dir string
-		if json.Unmarshal([]byte(line), &dir) != nil {
+		dir, ok := dirOf(line)
+		if !ok {
 			continue // torn
 		}
 		if slices.ContainsFunc(changes, func(c foreign.Change) bool { return strings.HasPrefix(c.Path, dir+string(filepath.Separator)) }) {

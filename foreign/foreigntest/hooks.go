@@ -1,14 +1,17 @@
 package foreigntest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stet-dev/stet/foreign"
 	"github.com/stet-dev/stet/foreign/internal/settings"
@@ -92,9 +95,22 @@ func roundTrip(t *testing.T, change foreign.Change) {
 
 // connection checks the changes of files, makes them and reverts them.
 func (c Config) connection(t *testing.T) {
+	for _, program := range programs {
+		c.connectionOf(t, append(slices.Clone(program), "hook", c.Adapter.Name()))
+	}
+}
+
+// programs are commands that are easy and hard to write into settings.
+var programs = [][]string{
+	{"/opt/a b/stet"},
+	{"/opt/stet", "--store", "/home/o'brien/\"a\" \\b & <c> $d"},
+	{"/opt/caf\xe9/stet", "--store", "/home/caf\xe9/it's"},
+}
+
+func (c Config) connectionOf(t *testing.T, command []string) {
 	h, project := c.Home(t), t.TempDir()
 	for _, dir := range []string{"", project} {
-		con := foreign.Connect{Command: []string{"/opt/a b/stet", "hook", c.Adapter.Name()}, Project: dir}
+		con := foreign.Connect{Command: command, Project: dir}
 		changes, err := c.Adapter.Connection(h, con)
 		if err != nil || len(changes) == 0 {
 			t.Errorf("connection in %q: %v, %v", dir, changes, err)
@@ -111,9 +127,12 @@ func (c Config) connection(t *testing.T) {
 				t.Errorf("%s: one of content and hooks must be there", change.Path)
 			}
 			for _, e := range change.Hooks {
-				if !json.Valid([]byte(e.Value)) || e.Ours == "" || !strings.Contains(e.Value, e.Ours) || len(e.List) == 0 {
+				if !json.Valid([]byte(e.Value)) || !utf8.ValidString(e.Value) || e.Ours == "" || len(e.List) == 0 {
 					t.Errorf("%s: entry %+v", change.Path, e)
 				}
+			}
+			if !utf8.Valid(change.Content) || bytes.ContainsRune(change.Content, utf8.RuneError) {
+				t.Errorf("%s: the content is no text", change.Path)
 			}
 			roundTrip(t, change)
 		}
@@ -123,9 +142,15 @@ func (c Config) connection(t *testing.T) {
 // tools registers a server of tools and removes it. One with the same name that the
 // user registered stays.
 func (c Config) tools(t *testing.T) {
+	for _, program := range programs {
+		c.toolsOf(t, append(slices.Clone(program), "mcp", "--agent="+c.Adapter.Name()))
+	}
+}
+
+func (c Config) toolsOf(t *testing.T, command []string) {
 	h, project := c.Home(t), t.TempDir()
 	for _, dir := range []string{"", project} {
-		con := foreign.Connect{Command: []string{"/opt/a b/stet", "mcp", "--agent=" + c.Adapter.Name()}, Project: dir}
+		con := foreign.Connect{Command: command, Project: dir}
 		changes, err := c.Adapter.Tools(h, con)
 		if err != nil {
 			t.Errorf("tools in %q: %v", dir, err)

@@ -28,7 +28,7 @@ func (*Adapter) Connection(h foreign.Host, c foreign.Connect) ([]foreign.Change,
 	if len(c.Command) == 0 {
 		return nil, fmt.Errorf("%w: no command", foreign.ErrSettings)
 	}
-	command, err := json.Marshal(c.Command)
+	command, err := json.Marshal(c.Words())
 	if err != nil {
 		return nil, err
 	}

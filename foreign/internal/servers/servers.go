@@ -25,7 +25,8 @@ func Member(path string, object []string, c foreign.Connect, value func(program 
 	if err := complete(c); err != nil {
 		return nil, err
 	}
-	data, err := json.Marshal(value(c.Command[0], c.Command[1:]))
+	words := c.Words()
+	data, err := json.Marshal(value(words[0], words[1:]))
 	if err != nil {
 		return nil, err
 	}
@@ -40,11 +41,12 @@ func Table(path, inside string, c foreign.Connect) ([]foreign.Change, error) {
 	if err := complete(c); err != nil {
 		return nil, err
 	}
-	program, err := json.Marshal(c.Command[0]) // a text of JSON is one of TOML
+	words := c.Words()
+	program, err := json.Marshal(words[0]) // a text of JSON is one of TOML
 	if err != nil {
 		return nil, err
 	}
-	args, err := json.Marshal(c.Command[1:])
+	args, err := json.Marshal(words[1:])
 	if err != nil {
 		return nil, err
 	}

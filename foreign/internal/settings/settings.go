@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/stet-dev/stet/foreign"
 )
@@ -55,7 +56,7 @@ func Remove(src []byte, entries []foreign.HookEntry) ([]byte, error) {
 }
 
 func add(src []byte, e foreign.HookEntry) ([]byte, error) {
-	if !json.Valid([]byte(e.Value)) || e.Ours == "" || !bytes.Contains([]byte(e.Value), []byte(e.Ours)) || len(e.List) == 0 {
+	if !json.Valid([]byte(e.Value)) || e.Ours == "" || !hasOurs(e) || len(e.List) == 0 {
 		return nil, fmt.Errorf("%w: the entry for %v is not complete", foreign.ErrSettings, e.List)
 	}
 	root, err := parse(src)
@@ -138,10 +139,26 @@ func oursOf(src []byte, container *node, e foreign.HookEntry) []int {
 	return slices.DeleteFunc(oursIn(src, container, e.Ours), func(i int) bool { return e.Key != "" && container.parts[i].key != e.Key })
 }
 
+// hasOurs reports whether the value of an entry has the text that identifies it.
+func hasOurs(e foreign.HookEntry) bool {
+	value, err := (&parser{src: []byte(e.Value)}).value()
+	return err == nil && holds([]byte(e.Value), value, e.Ours)
+}
+
+// holds reports whether a text of a value contains ours. It compares what the texts mean:
+// programs differ in which characters they write as escapes.
+func holds(src []byte, n *node, ours string) bool {
+	var text string
+	if n.kind == 0 && json.Unmarshal(src[n.start:n.end], &text) == nil && strings.Contains(text, ours) {
+		return true
+	}
+	return slices.ContainsFunc(n.parts, func(p part) bool { return holds(src, p.value, ours) })
+}
+
 // oursIn returns the elements of a list that hold a text.
 func oursIn(src []byte, list *node, ours string) (out []int) {
 	for i, p := range list.parts {
-		if bytes.Contains(src[p.start:p.end()], []byte(ours)) {
+		if holds(src, p.value, ours) {
 			out = append(out, i)
 		}
 	}
@@ -154,7 +171,7 @@ func mixed(src []byte, n *node, ours string) bool { return inner(src, n, ours) !
 // inner returns the list inside a value that has ours beside others', or nil.
 func inner(src []byte, n *node, ours string) *node {
 	for _, p := range n.parts {
-		if !bytes.Contains(src[p.value.start:p.value.end], []byte(ours)) {
+		if !holds(src, p.value, ours) {
 			continue
 		}
 		if n.kind == '[' && len(oursIn(src, n, ours)) < len(n.parts) {
@@ -163,6 +180,20 @@ func inner(src []byte, n *node, ours string) *node {
 		return inner(src, p.value, ours)
 	}
 	return nil
+}
+
+// Value returns the value of a key at the top of a file, as JSON, or nil if it has none.
+func Value(src []byte, key string) ([]byte, error) {
+	root, err := parse(src)
+	if err != nil || root == nil {
+		return nil, err
+	}
+	for _, p := range slices.Backward(root.parts) {
+		if p.key == key {
+			return src[p.value.start:p.value.end], nil
+		}
+	}
+	return nil, nil
 }
 
 // same reports whether two JSON values mean the same.

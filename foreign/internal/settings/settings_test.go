@@ -231,9 +231,41 @@ func FuzzAdd(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, src string) {
 		es := entries("/bin/stet")
-		if _, err := settings.Add([]byte(src), es); err != nil || strings.Contains(src, "hook x") {
+		if _, err := settings.Add([]byte(src), es); err != nil {
 			return
+		}
+		if without, err := settings.Remove([]byte(src), es); err != nil || string(without) != src {
+			return // it has such entries
 		}
 		roundTrip(t, src, es)
 	})
+}
+
+// Agents write their settings again, with other escapes.
+func TestEscapesAreCompared(t *testing.T) {
+	e := foreign.HookEntry{List: []string{"hooks", "Stop"}, Ours: `--store '/a&b/"c"\d' hook x Stop`, Value: `{"command":"stet --store '/a\u0026b/\"c\"\\d' hook x Stop"}`}
+	es := []foreign.HookEntry{e}
+	roundTrip(t, "{\n  \"a\": 1\n}\n", es)
+	added, err := settings.Add([]byte("{}"), es)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := strings.Replace(string(added), `\u0026b/`, `&b\/`, 1)
+	if again == string(added) || !settings.Has([]byte(again), es) {
+		t.Errorf("not found in %s", again)
+	}
+	if removed, err := settings.Remove([]byte(again), es); err != nil || string(removed) != "{}" {
+		t.Errorf("removed: %s, %v", removed, err)
+	}
+}
+
+func TestValue(t *testing.T) {
+	for src, want := range map[string]string{
+		"": "", "{}": "", `{"b":{"a":1}}`: "", "{\n// \"a\": 2\n\"a\": true, }": "true", `{"a":1,"\u0061":[2]}`: "[2]", "{": "error",
+	} {
+		got, err := settings.Value([]byte(src), "a")
+		if (err != nil) != (want == "error") || err == nil && string(got) != want {
+			t.Errorf("%q: got %q, %v", src, got, err)
+		}
+	}
 }
