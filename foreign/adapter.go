@@ -78,6 +78,15 @@ type Cleaner interface {
 	Cleanup(h Host) time.Duration
 }
 
+// Switched is implemented by adapters of agents that have a setting which disables all
+// hooks.
+type Switched interface {
+	// Off says which setting disables the hooks, and is "" if none does. Earlier events
+	// do not prove the opposite: the agent may have read its settings before, or have run
+	// in another directory.
+	Off(h Host, c Connect) string
+}
+
 // Installation is an agent on a computer.
 type Installation struct {
 	// Found means that the program or its settings exist.

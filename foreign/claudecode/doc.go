@@ -14,16 +14,20 @@
 package claudecode
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/stet-dev/stet/foreign"
 	"github.com/stet-dev/stet/foreign/internal/hooks"
 	"github.com/stet-dev/stet/foreign/internal/npm"
 	"github.com/stet-dev/stet/foreign/internal/servers"
+	"github.com/stet-dev/stet/foreign/internal/settings"
 )
 
 // Name is the name of the agent.
@@ -86,6 +90,29 @@ func (Adapter) Tools(h foreign.Host, c foreign.Connect) ([]foreign.Change, error
 	})
 }
 
-// Skips returns "": only Claude Code's own settings are known to disable its hooks,
-// and it tells the user so.
+// Skips returns "": only the setting of Off is known to disable the hooks.
 func (Adapter) Skips(foreign.Host, foreign.Connect) (string, error) { return "", nil }
+
+var _ foreign.Switched = Adapter{}
+
+// Off reports "disableAllHooks". A project's settings override the user's, and its local
+// ones override both. Claude Code ignores a file that it cannot read.
+func (Adapter) Off(h foreign.Host, c foreign.Connect) string {
+	paths := []string{filepath.Join(dir(h), "settings.json")}
+	if project := cmp.Or(c.Project, c.Dir); project != "" {
+		paths = append(paths, filepath.Join(project, ".claude", "settings.json"), filepath.Join(project, ".claude", "settings.local.json"))
+	}
+	for _, path := range slices.Backward(paths) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		switch value, _ := settings.Value(data, "disableAllHooks"); string(value) {
+		case "true":
+			return fmt.Sprintf("claude runs no hooks while \"disableAllHooks\" is true in %s", path)
+		case "false":
+			return ""
+		}
+	}
+	return ""
+}

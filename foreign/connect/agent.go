@@ -62,6 +62,8 @@ type Options struct {
 	WithTools bool
 	// Project, if not "", is the directory whose settings are used instead of the user's.
 	Project string
+	// Dir is a directory whose own settings may disable the hooks, or "".
+	Dir string
 	// Spool is the directory in which events arrive.
 	Spool string
 }
@@ -73,7 +75,7 @@ func Look(ctx context.Context, a foreign.Adapter, o Options) (Agent, error) {
 	if out.Installation, err = a.Detect(ctx, o.Host); err != nil {
 		return out, err
 	}
-	calls := foreign.Connect{Command: append(slices.Clone(o.Command), a.Name()), Project: o.Project}
+	calls := foreign.Connect{Command: append(slices.Clone(o.Command), a.Name()), Project: o.Project, Dir: o.Dir}
 	if out.changes, err = a.Connection(o.Host, calls); err != nil {
 		return out, err
 	}
@@ -111,6 +113,7 @@ func Look(ctx context.Context, a foreign.Adapter, o Options) (Agent, error) {
 	case out.Installation.Found:
 		out.State = NotConnected
 	}
+	out.off(a, o.Host, calls)
 	if out.State == Connected {
 		out.skips(a, o.Host, calls, hooks)
 	}
@@ -152,6 +155,23 @@ func merge(changes, more []foreign.Change) []foreign.Change {
 		out[i].Hooks = slices.Concat(out[i].Hooks, c.Hooks)
 	}
 	return out
+}
+
+// off determines whether a setting disables the hooks. Before they are connected that is a
+// note.
+func (a *Agent) off(adapter foreign.Adapter, h foreign.Host, calls foreign.Connect) {
+	switched, ok := adapter.(foreign.Switched)
+	if !ok {
+		return
+	}
+	why := switched.Off(h, calls)
+	switch {
+	case why == "":
+	case a.State == Connected:
+		a.State, a.Why = Blocked, errors.New(why)
+	default:
+		a.Notes = append(a.Notes, why)
+	}
 }
 
 // skips determines whether the agent runs its hooks. An event since they were written

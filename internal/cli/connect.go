@@ -145,10 +145,12 @@ func (a *app) connectOptions(project bool) (connect.Options, error) {
 	}
 	opts.Tools = append(opts.Tools, "mcp")
 	opts.Command = append(opts.Command, "hook")
+	opts.Dir, err = a.workspaceDir()
 	if project {
-		if opts.Project, err = a.workspaceDir(); err != nil {
+		if err != nil {
 			return connect.Options{}, err
 		}
+		opts.Project = opts.Dir
 	}
 	opts.Spool, err = a.hookDir()
 	return opts, err
@@ -290,17 +292,21 @@ func (a *app) noneConnected(found []connect.Agent, named bool) error {
 func (a *app) disconnectAgents(ctx context.Context, found []connect.Agent, flags connectFlags) error {
 	var wanted []connect.Agent
 	var names []string
+	var left error // of agents that may still run the entries
 	for _, agent := range found {
 		switch agent.State {
 		case connect.Broken:
 			a.warn("%s: %v", agent.Name, agent.Why)
+			left = silentExit{ExitConflict}
 		case connect.Connected, connect.Blocked, connect.Outdated:
 			wanted, names = append(wanted, agent), append(names, agent.Name)
 		}
 	}
 	if len(wanted) == 0 {
-		a.say("no agent is connected")
-		return nil
+		if left == nil {
+			a.say("no agent is connected")
+		}
+		return left
 	}
 	if err := a.agreed(ctx, flags.sure, fmt.Sprintf("Disconnect %s?", strings.Join(names, ", "))); err != nil {
 		return err
@@ -310,7 +316,10 @@ func (a *app) disconnectAgents(ctx context.Context, found []connect.Agent, flags
 		files, err := agent.Disconnect()
 		errs = append(errs, err, a.printChanged("disconnected", agent, files))
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return left
 }
 
 type connectJSON struct {
