@@ -10,6 +10,7 @@ import (
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/internal/attempt"
 	"github.com/stet-dev/stet/workspace"
 )
@@ -72,7 +73,7 @@ func (a *app) adoptRequest(ctx context.Context, p *place, name string, paths []s
 	if err != nil {
 		return req, err
 	}
-	if one.Workspace != p.space.Path() {
+	if one.Workspace != conversation.WorkspaceName(p.space.Path()) {
 		return req, coded(ExitUsage, "%s is a branch of %s", id, tilde(one.Workspace))
 	}
 	if !one.Ended {

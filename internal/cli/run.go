@@ -11,7 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -105,6 +107,9 @@ type supervised struct {
 }
 
 func (a *app) runWith(ctx context.Context, p *place, opts runOptions, args []string) error {
+	if err := checkAgent(opts.agent); err != nil {
+		return err
+	}
 	path, err := supervise.Find(args[0], a.workspace)
 	if err != nil {
 		return started(err)
@@ -166,6 +171,20 @@ func started(err error) error {
 	return err
 }
 
+// checkAgent refuses a name of an agent that conversations cannot hold.
+func checkAgent(name string) error {
+	if !utf8.ValidString(name) {
+		return usage(fmt.Errorf("--agent %q is not valid UTF-8", name))
+	}
+	return nil
+}
+
+// agentOf returns the name of an agent in lists: the one that was given, or that of the
+// program.
+func agentOf(given, program string) string {
+	return cmp.Or(given, strings.ToValidUTF8(filepath.Base(program), "\uFFFD"))
+}
+
 // supervise prepares a run.
 func (a *app) supervise(ctx context.Context, p *place, opts runOptions, args []string) (*supervised, error) {
 	s := &supervised{app: a, p: p, command: foreign.CommandLine(args...), agent: opts.agent}
@@ -176,7 +195,7 @@ func (a *app) supervise(ctx context.Context, p *place, opts runOptions, args []s
 	if err != nil {
 		return nil, err
 	}
-	s.alone = conversation.Info{ID: id, Title: s.command, Agent: cmp.Or(opts.agent, filepath.Base(args[0])), Workspace: p.space.Path()}
+	s.alone = conversation.Info{ID: id, Title: s.command, Agent: agentOf(opts.agent, args[0]), Workspace: p.space.Path()}
 	s.by.ID = rand.Text() // another run may be at work on the same conversation
 	if me, ok := checkpoint.ProcessOf(os.Getpid(), runName); ok {
 		s.by.Processes = []checkpoint.Process{me}

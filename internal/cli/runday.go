@@ -31,7 +31,7 @@ func dayOfRuns(ctx context.Context, store *conversation.Store, alone conversatio
 			continue
 		case err != nil:
 			return info, err
-		case have.Agent != info.Agent || have.Workspace != info.Workspace:
+		case have.Agent != info.Agent || have.Workspace != conversation.WorkspaceName(info.Workspace):
 			continue
 		case slices.ContainsFunc(open, func(t checkpoint.Turn) bool { return t.Conversation == id }):
 			return alone, nil
@@ -55,5 +55,5 @@ func openOrCreate(ctx context.Context, store *conversation.Store, info conversat
 		c, err = store.Open(ctx, info.ID)
 		return c, false, err
 	}
-	return c, true, err
+	return c, err == nil, err
 }

@@ -51,3 +51,16 @@ func TestRunsOfADay(t *testing.T) {
 		}
 	}
 }
+
+// What was not created is not there to be removed.
+func TestNothingIsMadeOfABadConversation(t *testing.T) {
+	inWorkspace(t, func(a *app, p *place) {
+		s, err := a.supervise(t.Context(), p, runOptions{agent: "a\xff"}, []string{"touch", "proof"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.begin(t.Context()); err == nil || s.made || s.conv != nil {
+			t.Errorf("begin: %v, made %t", err, s.made)
+		}
+	})
+}

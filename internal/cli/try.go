@@ -120,6 +120,9 @@ type trying struct {
 }
 
 func (a *app) try(ctx context.Context, p *place, flags tryFlags, n int, args []string) (err error) {
+	if err := checkAgent(flags.agent); err != nil {
+		return err
+	}
 	if _, err := supervise.Find(args[0], p.space.Path()); err != nil {
 		return started(err)
 	}
@@ -217,12 +220,8 @@ func (t *trying) attempt(ctx context.Context, number int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, in.Remove()) }()
-	agent := t.flags.agent
-	if agent == "" {
-		agent = filepath.Base(t.args[0])
-	}
 	run, err := attempt.Begin(ctx, t.keep, attempt.Plan{
-		Try: t.id, Number: number, Base: t.base, Workspace: t.p.space.Path(), Command: foreign.CommandLine(t.args...), Agent: agent, Author: author(),
+		Try: t.id, Number: number, Base: t.base, Workspace: t.p.space.Path(), Command: foreign.CommandLine(t.args...), Agent: agentOf(t.flags.agent, t.args[0]), Author: author(),
 	})
 	if err != nil {
 		return err
