@@ -239,7 +239,7 @@ func (r *Reader) missing(ctx context.Context, at *checkpoint.Record, path string
 		return err
 	}
 	for _, k := range skipped {
-		if k.Path == path {
+		if k.Path == path || k.Dir && strings.HasPrefix(path, k.Path+"/") {
 			return fmt.Errorf("%w: %q is not in %s: it was not captured: %s", ErrNoFile, path, where, k.Reason)
 		}
 	}

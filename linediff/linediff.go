@@ -235,9 +235,16 @@ func (f *File) Kind() workspace.Kind {
 	return f.Before.Kind
 }
 
-// ModeChange returns the change of the mode, such as "0644 to 0755", or "".
+// Became reports whether something of another kind is there now, such as a link in place
+// of a file.
+func (f *File) Became() bool {
+	return f.Before != nil && f.After != nil && f.Before.Kind != f.After.Kind
+}
+
+// ModeChange returns the change of the mode, such as "0644 to 0755", or "". A path that
+// became something else has none.
 func (f *File) ModeChange() string {
-	if f.Before == nil || f.After == nil || f.Before.Mode == f.After.Mode {
+	if f.Before == nil || f.After == nil || f.Before.Mode == f.After.Mode || f.Became() {
 		return ""
 	}
 	return fmt.Sprintf("%04o to %04o", f.Before.Mode, f.After.Mode)

@@ -78,6 +78,11 @@ func TestWhatIsNotCompared(t *testing.T) {
 	if err != nil || f.Hunks != nil || f.ModeChange() != "0644 to 0755" || f.Kind() != workspace.File {
 		t.Errorf("mode: %+v, %v", f, err)
 	}
+	link := before
+	link.Kind, link.Mode = workspace.Symlink, 0
+	if f := (&linediff.File{Change: workspace.Change{Path: "f", Before: &before, After: &link}}); !f.Became() || f.ModeChange() != "" {
+		t.Errorf("a link in place of a file: %v, mode %q", f.Became(), f.ModeChange())
+	}
 	if _, err := linediff.Compare(t.Context(), blobs, workspace.Change{Path: "f", Before: e, After: &executable}); !strings.Contains(fmt.Sprint(err), `compare "f"`) {
 		t.Errorf("a missing content: %v", err)
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -112,7 +113,7 @@ func (a *app) blame(ctx context.Context, p *place, path, ref string, from, to in
 	if err != nil {
 		return err
 	}
-	within, err := p.inside([]string{path})
+	within, err := p.pathsOf([]string{path})
 	if err != nil {
 		return err
 	}
@@ -123,6 +124,9 @@ func (a *app) blame(ctx context.Context, p *place, path, ref string, from, to in
 		}
 		reader := blame.New(l.blobs, p.service.Looking(l.blobs), p.db.Conversations())
 		file, err := reader.File(ctx, at, within[0])
+		if errors.Is(err, blame.ErrNoFile) && at.ID == "" {
+			err = l.uncaptured(ctx, within[0], err)
+		}
 		if err != nil {
 			return err
 		}
@@ -149,6 +153,20 @@ func (a *app) blame(ctx context.Context, p *place, path, ref string, from, to in
 		}
 		return lostRoots(ctx, p.db, path, shown.roots()...)
 	})
+}
+
+// uncaptured replaces an error about a file without a version if the file exists.
+func (l look) uncaptured(ctx context.Context, path string, noFile error) error {
+	now, err := l.space.Outline(ctx)
+	if err != nil {
+		return err
+	}
+	for _, k := range now.NotCaptured {
+		if k.Path == path || k.Dir && strings.HasPrefix(path, k.Path+"/") {
+			return fmt.Errorf("%w: %q is not captured: %s", blame.ErrNoFile, path, k.Reason)
+		}
+	}
+	return noFile
 }
 
 // roots are the states that the words of the lines are read from.

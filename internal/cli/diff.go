@@ -130,6 +130,8 @@ type fileDiffJSON struct {
 	Coarse bool   `json:"coarse,omitempty"`
 	Mode   string `json:"mode,omitempty"`
 	Diff   string `json:"diff,omitempty"`
+
+	became string // what is there now, if that is of another kind, such as "a link"
 }
 
 func (a *app) printDiff(ctx context.Context, store blob.Store, from, to side, changes []workspace.Change, stat bool) error {
@@ -178,11 +180,17 @@ func fileDiff(ctx context.Context, store blob.Store, c workspace.Change) (fileDi
 	if err != nil {
 		return fileDiffJSON{}, err
 	}
+	became := ""
+	if f.Became() {
+		became = kindWords[f.Kind()]
+	}
 	return fileDiffJSON{
-		Path: c.Path, Bytes: workspace.PathBytes(c.Path), Op: c.Op(), Kind: f.Kind().String(), Mode: f.ModeChange(),
+		became: became, Path: c.Path, Bytes: workspace.PathBytes(c.Path), Op: c.Op(), Kind: f.Kind().String(), Mode: f.ModeChange(),
 		Add: f.Added, Del: f.Removed, Binary: f.Binary, TooLarge: f.TooLarge, Coarse: f.Coarse, Diff: f.Unified(),
 	}, nil
 }
+
+var kindWords = map[workspace.Kind]string{workspace.File: "a file", workspace.Symlink: "a link", workspace.Dir: "a directory"}
 
 // fileText formats a diff for patch(1).
 func (a *app) fileText(f fileDiffJSON) string {
@@ -198,6 +206,9 @@ func (a *app) fileText(f fileDiffJSON) string {
 	if f.Mode != "" {
 		fmt.Fprintf(&text, "%s\n", p.bold("mode "+f.Mode+"  "+printable(f.Path)))
 	}
+	if f.became != "" {
+		fmt.Fprintf(&text, "%s\n", p.bold("became "+f.became+"  "+printable(f.Path)))
+	}
 	if f.Binary {
 		fmt.Fprintf(&text, "%s\n", p.bold("binary file "+printable(f.Path)+" differs"))
 		return text.String()
@@ -210,7 +221,7 @@ func (a *app) fileText(f fileDiffJSON) string {
 		fmt.Fprintf(&text, "%s\n", p.bold("coarse  "+printable(f.Path)+": the versions are long and very different, so common lines may be shown as removed and added"))
 	}
 	if f.Diff == "" {
-		if f.Mode == "" {
+		if f.Mode == "" && f.became == "" {
 			fmt.Fprintf(&text, "%s\n", p.bold(f.Op+" empty "+f.Kind+" "+printable(f.Path)))
 		}
 		return text.String()
@@ -296,6 +307,9 @@ func (a *app) statText(list []fileDiffJSON) string {
 		fmt.Fprintf(&text, "%s  %s  %s", pad(f.Op, 6), pad(a.pathOf(f.Path, width), width), note)
 		if f.Mode != "" {
 			text.WriteString("  mode " + f.Mode)
+		}
+		if f.became != "" {
+			text.WriteString("  became " + f.became)
 		}
 		text.WriteString("\n")
 	}

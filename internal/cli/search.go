@@ -97,7 +97,7 @@ func (a *app) searchOptions(ctx context.Context, db *stet.DB, flags searchFlags)
 
 func (a *app) searchIn(ctx context.Context, index search.Searcher, words string, opts *search.SearchOptions, rebuild bool) error {
 	if err := index.Degraded(); err != nil {
-		a.warn("the index is in memory only: %v", err)
+		a.warn("the %v", err)
 	}
 	update := func(ctx context.Context) (search.Stats, error) { return index.Update(ctx) }
 	if rebuild {
