@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/stet-dev/stet/fault"
@@ -106,6 +107,33 @@ func (e *ConflictError) Error() string {
 		named[i] = e.named(path)
 	}
 	return fmt.Sprintf("%v (%s%s)", ErrConflict, strings.Join(named, ", "), more)
+}
+
+// ResolvedBy reports whether a choice for all paths resolves the conflict.
+func (e *ConflictError) ResolvedBy(c Choice) bool {
+	for _, path := range e.Paths {
+		if c != KeepMine && (e.Plan == nil || !e.Plan.resolves(path, c)) {
+			return false
+		}
+	}
+	return true
+}
+
+// resolves reports whether a choice resolves the conflict at a path.
+func (p *Plan) resolves(path string, c Choice) bool {
+	i := slices.IndexFunc(p.Actions, func(a Action) bool { return a.Path == path })
+	if i < 0 || p.Actions[i].Kind != Conflict {
+		return false // it cannot be captured
+	}
+	switch a := &p.Actions[i]; c {
+	case Theirs:
+		return p.request.OnlyTurn == 0 && !a.stuck
+	case Merge:
+		return a.NoMerge == ""
+	case MergeMarkers:
+		return a.NoMerge == "" || a.NoMerge == sameLines
+	}
+	return false
 }
 
 // named returns a path, and why it cannot be captured if that is the conflict.

@@ -131,3 +131,99 @@ func TestUnsavedEditsAreKept(t *testing.T) {
 		t.Errorf("exact: %q", got)
 	}
 }
+
+// What was never captured can hinder a path from going back. An exact rewind, and one that
+// takes the checkpoint's versions, leaves the path alone and names it; another one asks,
+// and says what the matter is.
+func TestRewindsBlockedByWhatIsNotCaptured(t *testing.T) {
+	f := newFixture(t)
+	f.write("d", "a file\n", "e", "a file\n", "p/x", "1\n", "g", "1\n", ".gitignore", "*.log\n")
+	c1 := f.before("c", 1)
+	f.remove("d", "e", "p")
+	f.write("d/a.log", "ignored\n", "d/b", "1\n", "e/x", "1\n", "g", "2\n")
+	testenv.Mkfifo(t, f.path("e/pipe"), 0o644)
+	testenv.Mkfifo(t, f.path("p"), 0o644)
+	f.after("c", 1)
+	present := testenv.Snapshot(t, f.dir)
+	want := []string{"keep d", "delete d/b", "keep e", "delete e/x", "restore g", "keep p", "keep p/x"}
+	left := []string{"holds d", "holds e", "special p", "in-the-way p/x"}
+	for _, req := range []RewindRequest{{To: c1.ID, Exact: true}, {To: c1.ID, Choice: Theirs}} {
+		p := f.plan(req)
+		same(t, "plan", lines(p), want)
+		var got []string
+		for _, a := range p.Left() {
+			got = append(got, string(a.Why)+" "+a.Path)
+		}
+		same(t, "left", got, left)
+		done := f.rewind(req)
+		if f.read("g") != "1\n" || f.read("d/a.log") != "ignored\n" || !done.Plan.Partial() {
+			t.Errorf("g %q, d/a.log %q, partial %v", f.read("g"), f.read("d/a.log"), done.Plan.Partial())
+		}
+		must(t, undo(f))
+		f.expect(present)
+	}
+	p := f.plan(RewindRequest{To: c1.ID})
+	same(t, "conflicts", p.Conflicts(), []string{"d", "e", "p/x"})
+	for i := range p.Actions {
+		if a := &p.Actions[i]; a.Path == "d" && (a.About() != "holds files that are not captured" || a.Fate() != "kept") {
+			t.Errorf("d: %s: %s", a.About(), a.Fate())
+		}
+	}
+	conflict := &ConflictError{Paths: p.Conflicts(), Plan: p}
+	for choice, want := range map[Choice]bool{KeepMine: true, Merge: false, MergeMarkers: false} {
+		if got := conflict.ResolvedBy(choice); got != want {
+			t.Errorf("resolved by %s: %v, want %v", choice, got, want)
+		}
+	}
+}
+
+// An undo does not pass over such a path, unless that is asked for: it would count as done.
+func TestUndoBlockedByWhatIsNotCaptured(t *testing.T) {
+	f := newFixture(t)
+	f.write("d/x", "1\n", ".gitignore", "*.log\n")
+	c1 := f.before("c", 1)
+	f.remove("d")
+	f.write("d", "a file\n")
+	f.after("c", 1)
+	f.rewind(RewindRequest{To: c1.ID})
+	f.write("d/a.log", "mine\n")
+	for _, choice := range []Choice{"", Theirs, Merge} {
+		_, err := f.w.Undo(t.Context(), &UndoOptions{Choice: choice})
+		var conflict *ConflictError
+		if !errors.As(err, &conflict) {
+			t.Fatalf("%q: %v, want a conflict", choice, err)
+		}
+		same(t, "conflicts", conflict.Paths, []string{"d"})
+		if !conflict.ResolvedBy(KeepMine) || conflict.ResolvedBy(Theirs) || conflict.ResolvedBy(Merge) || conflict.ResolvedBy(MergeMarkers) {
+			t.Errorf("%q: another choice than to keep it is offered", choice)
+		}
+	}
+	_, err := f.w.Undo(t.Context(), &UndoOptions{Choice: KeepMine})
+	must(t, err)
+	if got := f.read("d/a.log"); got != "mine\n" {
+		t.Errorf("d/a.log is %q", got)
+	}
+}
+
+// Nobody knows what was in a directory that was ignored at the checkpoint.
+func TestFilesOfADirectoryThatWasIgnored(t *testing.T) {
+	f := newFixture(t)
+	f.write(".gitignore", "out/\n*.log\n", "out/a", "1\n", "x.log", "1\n")
+	c1 := f.before("c", 1)
+	f.write(".gitignore", "", "out/b", "2\n")
+	f.after("c", 1)
+	p := f.plan(RewindRequest{To: c1.ID, Exact: true})
+	var got []string
+	for i := range p.Actions {
+		if a := &p.Actions[i]; a.Kind == Keep {
+			got = append(got, a.Path+": "+a.About()+"; "+a.Reason)
+		}
+	}
+	const inside = ": in a directory that was not captured then; in a directory that was not captured then: ignored"
+	same(t, "kept", got, []string{"out: there then, but not captured; not captured then: ignored", "out/a" + inside, "out/b" + inside,
+		"x.log: there then, but not captured; not captured then: ignored"})
+	f.rewind(RewindRequest{To: c1.ID, Exact: true})
+	if f.read("out/a") != "1\n" || f.read("out/b") != "2\n" {
+		t.Errorf("out/a %q, out/b %q", f.read("out/a"), f.read("out/b"))
+	}
+}

@@ -155,10 +155,6 @@ func (w *Workspace) planConversation(ctx context.Context, p *Plan) error {
 		return nil
 	}
 	if to := stateAt(p.Target, root); p.Conversation == p.Target.Conversation && !to.IsZero() {
-		p.RootAfter = to
-		return w.stateThere(ctx, p)
-	}
-	if scope == ConversationOnly || scope == Both {
 		if root.IsZero() {
 			p.stays = staysRemoved
 			if scope == ConversationOnly || scope == Both {
@@ -166,6 +162,10 @@ func (w *Workspace) planConversation(ctx context.Context, p *Plan) error {
 			}
 			return nil
 		}
+		p.RootAfter = to
+		return w.stateThere(ctx, p)
+	}
+	if scope == ConversationOnly || scope == Both {
 		return fmt.Errorf("%w: checkpoint %s names no state of conversation %q", ErrNoConversations, p.Target.ID, p.Conversation)
 	}
 	if p.Conversation == p.Target.Conversation && !root.IsZero() {
@@ -174,13 +174,13 @@ func (w *Workspace) planConversation(ctx context.Context, p *Plan) error {
 	return nil
 }
 
+// staysRemoved is what Effect says about a conversation that no longer exists.
+const staysRemoved = "was removed, and does not come back"
+
 // stateAt returns the state of the conversation at a checkpoint, given its state now.
 // Before its first turn a conversation has not been saved, and is empty.
 func stateAt(rec *Record, now blob.ID) blob.ID {
 	if rec.Root.IsZero() && !now.IsZero() && rec.Side == Before && rec.Turn == 1 && rec.Kind != Import {
-// staysRemoved is what Effect says about a conversation that no longer exists.
-const staysRemoved = "was removed, and does not come back"
-
 		return conversation.EmptyRoot()
 	}
 	return rec.Root
@@ -336,7 +336,7 @@ func (w *Workspace) states(ctx context.Context, h *history, target *Record, pres
 			s.NotCaptured = k.Reason
 		}
 		if k, ok := then.at(c.Path); ok {
-			s.NotCapturedThen = k.Reason
+			s.NotCapturedThen, s.PerhapsThen = k.Reason, k.Path != c.Path
 		}
 		states = append(states, s)
 	}

@@ -148,6 +148,9 @@ func (w *Workspace) mergeAll(ctx context.Context, actions []Action, choice func(
 	return nil
 }
 
+// sameLines is why lines do not merge without markers.
+const sameLines = "the same lines were changed on both sides"
+
 // draft is a version of a file, with its text if that was merged and is not stored.
 type draft struct {
 	entry *workspace.Entry
@@ -181,7 +184,14 @@ func (w *Workspace) mergeOne(ctx context.Context, a *Action, markers bool) error
 
 // offerMerge finds out whether a merge would resolve a conflict, and stores nothing.
 func (w *Workspace) offerMerge(ctx context.Context, a *Action) error {
-	if a.Why == WhyInTheWay || len(a.offer) == 0 {
+	switch {
+	case a.Why == WhyHolds:
+		a.NoMerge = "it " + a.Reason
+		return nil
+	case a.Why == WhyInTheWay:
+		a.NoMerge = a.Reason
+		return nil
+	case len(a.offer) == 0:
 		a.NoMerge = "it is not known which lines to take back"
 		return nil
 	}
@@ -235,7 +245,7 @@ func (w *Workspace) mergeStep(ctx context.Context, now draft, inv inverse, marke
 	}
 	merged, collisions := MergeLines(texts[0], texts[1], texts[2])
 	if collisions > 0 && !markers {
-		return now, "the same lines were changed on both sides", nil
+		return now, sameLines, nil
 	}
 	mode := now.entry.Mode
 	if now.entry.Mode == inv.from.Mode {

@@ -52,6 +52,9 @@ type PathState struct {
 	// NotCaptured is why the current tree does not cover the path, and
 	// NotCapturedThen why the target does not.
 	NotCaptured, NotCapturedThen workspace.Reason
+	// PerhapsThen means that NotCapturedThen is the reason of a directory above the path,
+	// so that nobody knows whether the path existed.
+	PerhapsThen bool
 	// Occupied means that the directory contains something uncaptured.
 	Occupied bool
 	// Impossible is why this system cannot have the target's state at the path, for people,
@@ -76,6 +79,10 @@ type Rules struct {
 	// Exact takes every path to the target's state, regardless of authors. Paths that
 	// are not captured, now or then, are still left alone.
 	Exact bool
+	// Whole makes every path that cannot be changed a conflict, as in an undo: one that
+	// passed over something would count as done. Otherwise only Exact and Theirs, which
+	// nothing can add to, leave it as it is.
+	Whole bool
 	// Lift keeps later changes of others, as when one turn is removed from the
 	// middle: a merge without collisions is then not a conflict, and Reconcile leaves
 	// out the paths that only others changed.
@@ -101,6 +108,12 @@ type Action struct {
 	// NoMerge is why a merge cannot resolve a conflict, for people, whether or not one
 	// was requested. It is empty for a conflict that Merge resolves.
 	NoMerge string
+
+	// stuck means that the conflict is one of an undo that Theirs does not resolve.
+	stuck bool
+
+	// inside means that the path may not have existed at the target: see PerhapsThen.
+	inside bool
 
 	// own means that some of its changes are, or may be, for the rewind to revert.
 	own bool
@@ -161,7 +174,8 @@ func decide(p *PathState, rules *Rules) (Action, bool) {
 		a.left(whyNotCaptured(p.NotCaptured), "not captured: "+string(p.NotCaptured))
 		return a, true
 	case p.NotCapturedThen != "" && p.Target == nil:
-		a.left(whyNotCapturedThen(p.NotCapturedThen))
+		a.left(whyNotCapturedThen(p.NotCapturedThen, p.PerhapsThen))
+		a.inside = p.PerhapsThen
 		return a, true
 	case p.Impossible != "":
 		a.left(WhyImpossible, p.Impossible)

@@ -57,11 +57,28 @@ func (r *reconciler) parents(i int) {
 		if !r.directory(path[:at], !r.rules.Lift && r.rules.Choice(path) == Theirs) {
 			a := &r.actions[i] // the slice may have grown
 			a.undo, a.Merged = nil, false
-			a.Kind, a.After = Conflict, a.Before
-			a.left(WhyInTheWay, "something else is in the way at "+path[:at])
+			a.After = a.Before
+			r.blocked(a, !r.givesWay(path[:at]), WhyInTheWay, "something else is in the way at "+path[:at])
 			return
 		}
 	}
+}
+
+// blocked leaves a path alone that should change and cannot. Stuck means that Theirs does
+// not change that.
+func (r *reconciler) blocked(a *Action, stuck bool, why Why, reason string) {
+	a.Kind, a.stuck = Conflict, stuck && r.rules.Whole
+	if !r.rules.Whole && !r.rules.Lift && (r.rules.Exact || r.rules.Choice(a.Path) == Theirs) {
+		a.Kind = Keep
+	}
+	a.left(why, reason)
+}
+
+// givesWay reports whether what is at a path may be replaced by a directory of the
+// target.
+func (r *reconciler) givesWay(path string) bool {
+	st := r.states[path]
+	return st != nil && isDir(st.Target) && st.NotCaptured == "" && st.Impossible == ""
 }
 
 // directory makes a path a directory afterwards, if possible. With replace it may
@@ -72,11 +89,10 @@ func (r *reconciler) directory(path string, replace bool) bool {
 		if isDir(a.After) {
 			return true
 		}
-		st := r.states[path]
-		if a.Before != nil && !replace || st == nil || !isDir(st.Target) || st.NotCaptured != "" || st.Impossible != "" {
+		if a.Before != nil && !replace || !r.givesWay(path) {
 			return false
 		}
-		a.become(st.Target)
+		a.become(r.states[path].Target)
 		a.undo, a.Merged = nil, false
 		a.Reason = "holds what comes back"
 		return true
@@ -89,20 +105,22 @@ func (r *reconciler) directory(path string, replace bool) bool {
 // stays keeps directories in which something stays.
 func (r *reconciler) stays() {
 	held := map[string]string{} // directory that must stay → what holds it
+	stuck := map[string]bool{}  // directories of which something stays even with Theirs
 	for i := len(r.actions) - 1; i >= 0; i-- {
 		a := &r.actions[i]
 		why, busy := held[a.Path]
-		if st := r.states[a.Path]; st != nil && st.Occupied && !busy {
-			why, busy = "files that are not captured", true
+		if st := r.states[a.Path]; st != nil && st.Occupied {
+			stuck[a.Path] = true
+			if !busy {
+				why, busy = "files that are not captured", true
+			}
 		}
 		if busy && isDir(a.Before) && !isDir(a.After) {
-			if a.After == nil {
-				a.Kind = Keep
-			} else {
-				a.Kind = Conflict
-			}
+			removed := a.After == nil
 			a.After, a.undo = a.Before, nil
-			a.left(WhyHolds, "holds "+why)
+			if r.blocked(a, stuck[a.Path], WhyHolds, "holds "+why); removed {
+				a.Kind = Keep
+			}
 		}
 		if a.After != nil {
 			dir, name := splitPath(a.Path)
@@ -110,6 +128,7 @@ func (r *reconciler) stays() {
 				if _, ok := held[dir]; !ok {
 					held[dir] = name
 				}
+				stuck[dir] = stuck[dir] || a.Kind != Conflict || a.stuck
 			}
 		}
 	}

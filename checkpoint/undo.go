@@ -276,7 +276,7 @@ func (w *Workspace) planExchange(ctx context.Context, st *state, req RewindReque
 func (w *Workspace) exchange(ctx context.Context, st *state, p *Plan, e Exchange, present *capture) (*capture, error) {
 	return w.decideFiles(ctx, st, p, present, func(present *capture) ([]PathState, Rules, error) {
 		states, err := w.exchangeStates(ctx, e, present)
-		return states, Rules{Choice: p.request.choice, Mine: func(_ string, by Writer) bool { return by.Class == ByHand }}, err
+		return states, Rules{Whole: true, Choice: p.request.choice, Mine: func(_ string, by Writer) bool { return by.Class == ByHand }}, err
 	})
 }
 

@@ -32,7 +32,8 @@ const (
 	WhySpecial Why = "special"
 	// WhyNotCaptured: the present leaves it out for another reason; see Reason.
 	WhyNotCaptured Why = "not-captured"
-	// WhyNotCapturedThen: it existed at the target but was not captured.
+	// WhyNotCapturedThen: it was not captured at the target, where it existed, or may have
+	// existed because its directory was not captured.
 	WhyNotCapturedThen Why = "not-captured-then"
 	// WhyPurged: it existed at the target, and was removed from the store since.
 	WhyPurged Why = "purged"
@@ -54,6 +55,9 @@ func (w Why) author() bool {
 	return w == WhyYours || w == WhyConversation || w == WhySeveral || w == WhyUnknown
 }
 
+// blocked reports whether the reason is something else than the path, whoever changed it.
+func (w Why) blocked() bool { return w == WhyHolds || w == WhyInTheWay }
+
 func whyNotCaptured(r workspace.Reason) Why {
 	switch r {
 	case workspace.ReasonIgnored:
@@ -68,9 +72,12 @@ func whyNotCaptured(r workspace.Reason) Why {
 	return WhyNotCaptured
 }
 
-func whyNotCapturedThen(r workspace.Reason) (Why, string) {
-	if r == workspace.ReasonPurged {
+func whyNotCapturedThen(r workspace.Reason, perhaps bool) (Why, string) {
+	switch {
+	case r == workspace.ReasonPurged:
 		return WhyPurged, "purged from the store since"
+	case perhaps:
+		return WhyNotCapturedThen, "in a directory that was not captured then: " + string(r)
 	}
 	return WhyNotCapturedThen, "not captured then: " + string(r)
 }

@@ -91,7 +91,7 @@ func (a *Action) About() string {
 
 // Fate says what happens to a path in conflict.
 func (a *Action) Fate() string {
-	if a.NoMerge != "" {
+	if a.NoMerge != "" && !a.Why.blocked() {
 		return "kept; cannot be merged, because " + a.NoMerge
 	}
 	return "kept"
@@ -99,7 +99,7 @@ func (a *Action) Fate() string {
 
 func (a *Action) conflict() string {
 	switch w := a.Writer; {
-	case w == nil:
+	case w == nil || a.Why.blocked():
 	case w.Class == ByUser:
 		return "you changed it after the agent's last write"
 	case w.Class == ByConversation && w.Rewind:
@@ -116,6 +116,9 @@ const whyRemoved Why = "removed"
 // whyNoTurn is WhySeveral where a single turn is reverted: naming the file does not help.
 const whyNoTurn Why = "no-turn"
 
+// whyInside is WhyNotCapturedThen for a path that may not have existed then.
+const whyInside Why = "inside"
+
 // keptFor returns why a path is kept. A merge that leaves only the user's lines has no
 // reason.
 func (a *Action) keptFor() Why {
@@ -126,6 +129,8 @@ func (a *Action) keptFor() Why {
 		return whyRemoved
 	case a.Why == WhySeveral && a.own:
 		return whyNoTurn
+	case a.Why == WhyNotCapturedThen && a.inside:
+		return whyInside
 	}
 	return a.Why
 }
@@ -135,7 +140,7 @@ func (a *Action) keptFor() Why {
 var (
 	keptOrder = []Why{
 		whyRemoved, WhyYours, WhyConversation, WhySeveral, whyNoTurn, WhyUnknown, WhyIgnored, WhyExcluded, WhySecret, WhyRepository, WhySpecial, WhyNotCaptured,
-		WhyNotCapturedThen, WhyPurged, WhyHolds, WhyInTheWay, WhyImpossible, WhyMasked, WhyNotAsked,
+		WhyNotCapturedThen, whyInside, WhyPurged, WhyHolds, WhyInTheWay, WhyImpossible, WhyMasked, WhyNotAsked,
 	}
 	keptWords = map[Why]string{
 		whyRemoved:         "removed by you",
@@ -151,6 +156,7 @@ var (
 		WhySpecial:         "special file",
 		WhyNotCaptured:     "cannot be captured",
 		WhyNotCapturedThen: "there then, but not captured",
+		whyInside:          "in a directory that was not captured then",
 		WhyPurged:          "purged from the store",
 		WhyHolds:           "holds what stays",
 		WhyInTheWay:        "something else is in its place",
@@ -231,15 +237,15 @@ func (p *Plan) LeftWords() string {
 	return strings.Join(parts, ", ")
 }
 
+// Stays says why the conversation stays although the files go back, or "".
+func (p *Plan) Stays() string { return p.stays }
+
 // Effect says what happens to the conversation, or why it stays although the files go
 // back; "" if it was not supposed to move. turns counts the turns of a state; a state
 // that cannot be read can still be left.
 func (p *Plan) Effect(turns func(root blob.ID) (int, error)) string {
 	if !p.Moves() {
 		return p.stays
-// Stays says why the conversation stays although the files go back, or "".
-func (p *Plan) Stays() string { return p.stays }
-
 	}
 	then, err := 0, error(nil)
 	if p.RootAfter != conversation.EmptyRoot() { // the rewind stores it

@@ -28,7 +28,7 @@ func (a *app) explain(err error) error {
 	err = hinted(err)
 	var conflict *checkpoint.ConflictError
 	if errors.As(err, &conflict) {
-		err = fmt.Errorf("%w; nothing was changed; pass --keep-mine, --theirs or --merge", err)
+		err = fmt.Errorf("%w; nothing was changed; pass %s", err, wayOut(conflict))
 	}
 	return err
 }

@@ -88,6 +88,7 @@ plan for more than 100 files is summed up by directory; --full lists all.`,
 	a.rereadFlag(cmd)
 	a.fullFlag(cmd)
 	exclude(cmd, "files", "conversation")
+	exclude(cmd, "turn", "conversation")
 	for _, other := range []string{"conversation", "turn", "keep-mine", "theirs", "merge", "markers"} {
 		exclude(cmd, "exact", other)
 	}
@@ -118,21 +119,27 @@ func (flags rewindFlags) choice() checkpoint.Choice {
 	return ""
 }
 
-// wayOut names the flags that can resolve the remaining conflicts.
-func (flags rewindFlags) wayOut() string {
+// wayOut names the flags that can resolve the remaining conflicts. Those of a single turn,
+// for example, have no checkpoint to take a file from.
+func wayOut(err *checkpoint.ConflictError) string {
+	text := "--keep-mine"
+	last := ""
 	switch {
-	case flags.markers && flags.turn == 0:
-		return "--keep-mine or --theirs"
-	case flags.markers:
-		return "--keep-mine"
-	case flags.turn != 0: // no checkpoint to take a file from
-		return "--keep-mine or --markers"
-	case flags.merge:
-		return "--keep-mine, --theirs or --markers"
-	case flags.theirs: // something else blocks the restored path
-		return "--keep-mine"
+	case err.ResolvedBy(checkpoint.Merge):
+		last = "--merge"
+	case err.ResolvedBy(checkpoint.MergeMarkers):
+		last = "--markers"
 	}
-	return "--keep-mine, --theirs or --merge"
+	if err.ResolvedBy(checkpoint.Theirs) {
+		if last == "" {
+			return text + " or --theirs"
+		}
+		text += ", --theirs"
+	}
+	if last != "" {
+		text += " or " + last
+	}
+	return text
 }
 
 func (a *app) rewind(ctx context.Context, p *place, refs, paths []string, flags rewindFlags) error {
@@ -296,7 +303,7 @@ func (a *app) agree(ctx context.Context, p *place, plan *checkpoint.Plan, req ch
 				return nil, a.confirm(false, "Rewind?")
 			}
 			err := &checkpoint.ConflictError{Paths: conflicts, Plan: plan}
-			return nil, coded(ExitConflict, "%w; nothing was changed; pass %s", err, flags.wayOut())
+			return nil, coded(ExitConflict, "%w; nothing was changed; pass %s", err, wayOut(err))
 		}
 		var err error
 		if plan, err = a.resolve(ctx, p, plan, req); err != nil {

@@ -48,8 +48,9 @@ func (a *app) backCommand(name, short, long string, run backFunc, back string) *
 					return err
 				}
 				done, err := run(p.space, cmd.Context(), &checkpoint.UndoOptions{Choice: flags.choice(), Author: author()})
-				if errors.Is(err, checkpoint.ErrConflict) {
-					return coded(ExitConflict, "%w; nothing was changed; pass %s", err, flags.wayOut())
+				var conflict *checkpoint.ConflictError
+				if errors.As(err, &conflict) {
+					return coded(ExitConflict, "%w; nothing was changed; pass %s", err, wayOut(conflict))
 				}
 				if err != nil {
 					return err
