@@ -17,6 +17,9 @@ func checkRequest(req *RewindRequest) error {
 	if req.Exact && (req.OnlyTurn != 0 || req.Exchange != nil || req.Choice != "" && req.Choice != Theirs || len(req.Choices) > 0) {
 		return fmt.Errorf("%w: exact leaves no choice, and goes to a checkpoint", ErrBadRef)
 	}
+	if req.OnlyTurn != 0 && (req.Scope == ConversationOnly || req.Scope == Both) {
+		return fmt.Errorf("%w: a single turn is taken out of the files, not out of the conversation", ErrBadRef)
+	}
 	if l := req.Lines; l != nil {
 		if req.Exact || req.OnlyTurn != 0 || req.Exchange != nil || len(req.Paths) > 0 || req.Scope == ConversationOnly || req.Scope == Both || len(l.Ranges) == 0 {
 			return fmt.Errorf("%w: lines are put back from a checkpoint, and nothing else with them", ErrBadRef)

@@ -103,7 +103,11 @@ func (w *Workspace) plan(ctx context.Context, st *state, req RewindRequest) (*jo
 		if present, err = files(ctx, st, p, present); err != nil {
 			return nil, err
 		}
-		if err := w.nameIgnored(ctx, p); err != nil {
+		changes, err := w.ignoredIn(ctx, p, takenBack{from: ref})
+		if err != nil {
+			return nil, err
+		}
+		if err := w.nameIgnored(ctx, p, ref.Tree, changes); err != nil {
 			return nil, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/stet-dev/stet/blob"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/workspace"
@@ -212,9 +213,21 @@ type ignoredChange struct {
 	when string // such as "in turn 3"
 }
 
+// takenBack selects the checkpoints whose turns a plan takes back.
+type takenBack struct {
+	from *Record            // the oldest
+	has  func(*Record) bool // of those after it; nil if all are of such turns
+}
+
+// past reports whether a checkpoint is before the oldest. The turn of a target went on
+// after it, unless it ended there.
+func (t takenBack) past(rec *Record) bool {
+	return rec.Number < t.from.Number || rec.Number == t.from.Number && rec.Side == After && t.has == nil
+}
+
 // ignoredIn lists the ignored files that changed, and the repositories that were lost,
 // in the turns that a plan takes back. The latest turn comes first.
-func (w *Workspace) ignoredIn(ctx context.Context, p *Plan) ([]ignoredChange, error) {
+func (w *Workspace) ignoredIn(ctx context.Context, p *Plan, turns takenBack) ([]ignoredChange, error) {
 	type turn struct {
 		conversation string
 		number       uint64
@@ -226,15 +239,15 @@ func (w *Workspace) ignoredIn(ctx context.Context, p *Plan) ([]ignoredChange, er
 		if err != nil {
 			return nil, err
 		}
-		// The turn of the target went on after it, unless it ended there.
-		if rec.Number < p.Target.Number || rec.Number == p.Target.Number && rec.Side == After {
+		if turns.past(rec) {
 			break
 		}
 		if rec.Conversation == "" || !recorded(rec) || p.Conversation != "" && rec.Conversation != p.Conversation {
 			continue
 		}
 		of := turn{rec.Conversation, rec.Turn}
-		if rec.Side == After || !seen[of] {
+		taken := turns.has == nil || turns.has(rec)
+		if taken && (rec.Side == After || !seen[of]) {
 			paths, began, err := w.ignoredChanges(ctx, rec, next[rec.Conversation])
 			if err != nil {
 				return nil, err
@@ -247,7 +260,9 @@ func (w *Workspace) ignoredIn(ctx context.Context, p *Plan) ([]ignoredChange, er
 				out = append(out, ignoredChange{path, by, when})
 			}
 		}
-		seen[of] = rec.Side != Before
+		if taken {
+			seen[of] = rec.Side != Before
+		}
 		if rec.Side == Before {
 			next[rec.Conversation] = rec
 		}
@@ -256,23 +271,25 @@ func (w *Workspace) ignoredIn(ctx context.Context, p *Plan) ([]ignoredChange, er
 }
 
 // nameIgnored adds to a plan the ignored files that changed, and the repositories that
-// were lost, in the rewound turns: they cannot be restored, and the plan must say so.
-func (w *Workspace) nameIgnored(ctx context.Context, p *Plan) error {
+// were lost, in the rewound turns: they cannot be restored to what they were at a tree,
+// and the plan must say so.
+func (w *Workspace) nameIgnored(ctx context.Context, p *Plan, then blob.ID, changes []ignoredChange) error {
 	now := newBlind(p.NotCaptured)
-	listed := make(map[string]bool, len(p.Actions))
+	listed := make(map[string]int, len(p.Actions))
 	for i := range p.Actions {
-		listed[p.Actions[i].Path] = true
-	}
-	changes, err := w.ignoredIn(ctx, p)
-	if err != nil {
-		return err
+		listed[p.Actions[i].Path] = i
 	}
 	for _, c := range changes {
-		if listed[c.path] || !p.request.asks(c.path) {
+		if i, ok := listed[c.path]; ok {
+			if p.request.OnlyTurn != 0 {
+				p.Actions[i].own = true // if it is kept, the turn's change is
+			}
 			continue
 		}
-		listed[c.path] = true
-		at, err := w.entriesAt(ctx, c.path, p.Target.Tree, p.present)
+		if !p.request.asks(c.path) {
+			continue
+		}
+		at, err := w.entriesAt(ctx, c.path, then, p.present)
 		if err != nil {
 			return err
 		}
@@ -285,12 +302,13 @@ func (w *Workspace) nameIgnored(ctx context.Context, p *Plan) error {
 		}
 		reason = cmp.Or(reason, workspace.ReasonIgnored)
 		a := Action{
-			Path: c.path, Kind: Keep, Why: whyNotCaptured(reason), Writer: &c.by,
+			Path: c.path, Kind: Keep, Why: whyNotCaptured(reason), Writer: &c.by, own: true,
 			Reason: fmt.Sprintf("%s, changed %s and not captured before", reason, c.when),
 		}
 		if workspace.IsRepository(c.path) {
 			a.Why, a.Reason = WhyRepository, fmt.Sprintf("git repository, deleted or replaced %s and never captured", c.when)
 		}
+		listed[c.path] = len(p.Actions)
 		p.Actions = append(p.Actions, a)
 	}
 	slices.SortFunc(p.Actions, func(a, b Action) int { return cmp.Compare(a.Path, b.Path) })

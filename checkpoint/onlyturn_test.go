@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"errors"
 	"os"
 	"testing"
 
@@ -95,4 +96,53 @@ func leftPaths(p *Plan) []string {
 		paths = append(paths, a.Path)
 	}
 	return paths
+}
+
+// A single turn is taken out of the files, so a request for the conversation is refused.
+func TestOnlyTurnOfAConversation(t *testing.T) {
+	f, _, c, _ := talk(t)
+	f.write("a", "0\n")
+	say(f, c, 1, "one", "a", "1\n")
+	for _, scope := range []Scope{ConversationOnly, Both} {
+		if _, err := f.w.Rewind(t.Context(), RewindRequest{OnlyTurn: 1, Conversation: "talk", Scope: scope}, ""); !errors.Is(err, ErrBadRef) {
+			t.Errorf("%s: %v, want ErrBadRef", scope, err)
+		}
+	}
+	same(t, "files only", lines(f.plan(RewindRequest{OnlyTurn: 1, Conversation: "talk", Scope: FilesOnly})), []string{"restore a"})
+}
+
+// Ignored files that the turn changed, and repositories that it deleted, are named; those
+// of other turns are not.
+func TestOnlyTurnNamesWhatItCannotRestore(t *testing.T) {
+	for name, end := range map[string]func(f *fixture){
+		"ended":    func(f *fixture) { f.after("c", 2) },
+		"not seen": func(f *fixture) { f.save(Request{Conversation: "c", Turn: 2, Auto: true}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.write(".gitignore", "*.env\nbuild/\n", "a.env", "1\n", "b.env", "1\n", "c.env", "1\n", "build/x", "1\n", "code", "1\n", ".git/HEAD", "x\n")
+			f.before("c", 1)
+			f.write("a.env", "2\n", "code", "2\n")
+			f.after("c", 1)
+			f.before("c", 2)
+			f.write("b.env", "2\n", "build/x", "2\n", "more", "1\n")
+			f.remove(".git")
+			end(f)
+			f.before("c", 3)
+			f.write("c.env", "2\n", "code", "3\n")
+			f.after("c", 3)
+			want := []string{".git", "b.env", "build/x"}
+			p := f.plan(RewindRequest{OnlyTurn: 2, Conversation: "c"})
+			same(t, "left", leftPaths(p), want)
+			same(t, "kept", lines(p), []string{"keep .git", "keep b.env", "keep build/x", "delete more"})
+			same(t, "one path", leftPaths(f.plan(RewindRequest{OnlyTurn: 2, Conversation: "c", Paths: []string{"build"}})), []string{"build/x"})
+			f.remove(".gitignore") // now the files are captured, and still not what they were
+			f.write(".gitignore", "a.env\nc.env\n")
+			f.save(Request{})
+			same(t, "captured since", leftPaths(f.plan(RewindRequest{OnlyTurn: 2, Conversation: "c"})), want)
+			if done := f.rewind(RewindRequest{OnlyTurn: 2, Conversation: "c"}); !done.Plan.Partial() {
+				t.Error("the rewind says that it left nothing")
+			}
+		})
+	}
 }

@@ -31,6 +31,13 @@ func (w *Workspace) planTurn(ctx context.Context, st *state, req RewindRequest) 
 	if err != nil {
 		return nil, err
 	}
+	changes, err := w.ignoredIn(ctx, p, takenBack{turn.first, func(rec *Record) bool { return rec.Turn == req.OnlyTurn && !turn.left[rec.ID] }})
+	if err != nil {
+		return nil, err
+	}
+	if err := w.nameIgnored(ctx, p, turn.start.Tree, changes); err != nil {
+		return nil, err
+	}
 	p.Untouched = untouched(present, p.Actions)
 	p.sign(w.id)
 	return &job{plan: p, present: present, kind: OpRewind}, nil
