@@ -10,6 +10,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/workspace"
 )
 
@@ -97,7 +98,7 @@ func (w *Workspace) noticeBegin(ctx context.Context, st *state, c *capture, mode
 // noticeEnd finds the ignored files that changed, and the repositories that were lost,
 // since the turn began.
 func (w *Workspace) noticeEnd(ctx context.Context, c *capture, rec *Record) error {
-	began, err := w.beginning(ctx, rec)
+	began, err := w.beginning(ctx, rec, nil)
 	if err != nil || began == nil {
 		return err
 	}
@@ -107,8 +108,12 @@ func (w *Workspace) noticeEnd(ctx context.Context, c *capture, rec *Record) erro
 
 // beginning returns the checkpoint that began the turn of another one, or nil if there is
 // none here or the turn had ended before. The message does not identify the turn: at its
-// end an agent may give it another one.
-func (w *Workspace) beginning(ctx context.Context, rec *Record) (*Record, error) {
+// end an agent may give it another one. An unreadable checkpoint is passed over: at worst,
+// the turn has no beginning here.
+//
+// If looked is not nil, it keeps, by conversation, the key up to which earlier calls found no
+// side of a turn. Such calls ask about ever older checkpoints.
+func (w *Workspace) beginning(ctx context.Context, rec *Record, looked map[string]string) (*Record, error) {
 	switch {
 	case rec.Received: // its stamps are of another directory
 		return nil, nil
@@ -119,13 +124,31 @@ func (w *Workspace) beginning(ctx context.Context, rec *Record) (*Record, error)
 	if rec.ID != "" {
 		r.End = keyspace.ConversationCheckpoint(rec.Conversation, rec.ID)
 	}
+	if end, ok := looked[rec.Conversation]; ok && end < r.End {
+		r.End = end
+	}
+	if r.End <= r.Start {
+		return nil, nil
+	}
+	first := true
+	remember := func(end string) {
+		if looked != nil && first {
+			looked[rec.Conversation] = end
+		}
+		first = false
+	}
 	for began, err := range w.s.listed(ctx, r, true) {
+		var unread *UnreadableError
+		if errors.As(err, &unread) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
 		if began.Side == NoSide || began.Workspace != w.id || began.Received || !recorded(began) {
 			continue
 		}
+		remember(keyspace.ConversationCheckpoint(rec.Conversation, began.ID) + "\x00")
 		switch {
 		case rec.Turn != 0 && began.Turn > rec.Turn: // rec's continued in the background
 		case began.Turn != rec.Turn:
@@ -136,6 +159,7 @@ func (w *Workspace) beginning(ctx context.Context, rec *Record) (*Record, error)
 			return nil, nil
 		}
 	}
+	remember(r.Start)
 	return nil, nil
 }
 
@@ -161,7 +185,7 @@ func (w *Workspace) changedSince(ctx context.Context, began, next *Record) ([]st
 
 // ignoredChanges is IgnoredChanges with the next of changedSince. It also returns the
 // checkpoint that began the turn if nobody knows whether the turn made the changes.
-func (w *Workspace) ignoredChanges(ctx context.Context, rec, next *Record) (paths []string, began *Record, err error) {
+func (w *Workspace) ignoredChanges(ctx context.Context, rec, next *Record, looked map[string]string) (paths []string, began *Record, err error) {
 	if rec.Side == After {
 		list, err := w.s.skippedList(ctx, rec)
 		return pathStrings(list.GetChangedIgnored()), nil, err
@@ -169,7 +193,7 @@ func (w *Workspace) ignoredChanges(ctx context.Context, rec, next *Record) (path
 	if rec.Conversation == "" || !recorded(rec) {
 		return nil, nil, nil
 	}
-	if began, err = w.beginning(ctx, rec); err != nil || began == nil {
+	if began, err = w.beginning(ctx, rec, looked); err != nil || began == nil {
 		return nil, nil, err
 	}
 	paths, err = w.changedSince(ctx, began, next)
@@ -182,11 +206,14 @@ func (w *Workspace) ignoredChanges(ctx context.Context, rec, next *Record) (path
 // For another checkpoint of a turn that had not ended, because it continues or was
 // killed, it lists what changed from the beginning of the turn until now, whoever did it.
 func (s *Service) IgnoredChanges(ctx context.Context, rec *Record) ([]string, error) {
-	path, err := s.WorkspacePath(ctx, rec.Workspace)
-	if err != nil {
-		return nil, err
+	w := &Workspace{s: s, id: rec.Workspace}
+	if rec.Side != After && rec.Conversation != "" { // others are not compared with the present
+		var err error
+		if w.path, err = s.WorkspacePath(ctx, rec.Workspace); err != nil {
+			return nil, err
+		}
 	}
-	paths, _, err := (&Workspace{s: s, id: rec.Workspace, path: path}).ignoredChanges(ctx, rec, nil)
+	paths, _, err := w.ignoredChanges(ctx, rec, nil, nil)
 	return paths, err
 }
 
@@ -235,7 +262,12 @@ func (w *Workspace) ignoredIn(ctx context.Context, p *Plan, turns takenBack) ([]
 	var out []ignoredChange
 	seen := make(map[turn]bool)      // turns of which a later checkpoint was seen
 	next := make(map[string]*Record) // where the next turn of a conversation began
+	looked := make(map[string]string)
 	for rec, err := range w.newestFirst(ctx, "") {
+		var unread *UnreadableError
+		if errors.As(err, &unread) && unread.ID < turns.from.ID {
+			continue // earlier checkpoints do not matter
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -248,7 +280,7 @@ func (w *Workspace) ignoredIn(ctx context.Context, p *Plan, turns takenBack) ([]
 		of := turn{rec.Conversation, rec.Turn}
 		taken := turns.has == nil || turns.has(rec)
 		if taken && (rec.Side == After || !seen[of]) {
-			paths, began, err := w.ignoredChanges(ctx, rec, next[rec.Conversation])
+			paths, began, err := w.ignoredChanges(ctx, rec, next[rec.Conversation], looked)
 			if err != nil {
 				return nil, err
 			}
@@ -265,6 +297,29 @@ func (w *Workspace) ignoredIn(ctx context.Context, p *Plan, turns takenBack) ([]
 		}
 		if rec.Side == Before {
 			next[rec.Conversation] = rec
+		}
+	}
+	if turns.has != nil {
+		return out, nil // a single turn has its beginning
+	}
+	for _, t := range p.AtWork { // without a checkpoint since the target
+		of := turn{t.Conversation, t.Number}
+		if _, ok := seen[of]; ok || t.Began == "" || t.Began > p.Target.ID || p.Conversation != "" && t.Conversation != p.Conversation {
+			continue
+		}
+		began, err := w.s.Get(ctx, t.Began)
+		if errors.Is(err, ErrNotFound) || kv.Damaged(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		paths, err := w.changedSince(ctx, began, nil)
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range paths {
+			out = append(out, ignoredChange{path, Writer{Class: ByUnseen}, fmt.Sprintf("since turn %d began", t.Number)})
 		}
 	}
 	return out, nil

@@ -1,10 +1,15 @@
 package checkpoint
 
 import (
+	"context"
+	"iter"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
 )
 
 // Ignored files that change during a turn are named, by the checkpoint that ends it
@@ -257,6 +262,98 @@ func TestIgnoredFilesSinceTheLastCheckpoint(t *testing.T) {
 	changes("by hand", f.save(Request{}))
 	changes("by hand, of the conversation", f.save(Request{Conversation: "c", Turn: 1}))
 	changes("next turn", f.before("c", 2))
+}
+
+// An ignored file that changed after the user's own checkpoint, in a turn at work, is named.
+func TestIgnoredFilesAfterTheUsersCheckpointInATurn(t *testing.T) {
+	f := newFixture(t)
+	f.processes(1)
+	f.write(".gitignore", "*.env\n", "a.env", "1\n", "f", "0\n")
+	f.save(hold("c", 1, 1).at(Before))
+	f.save(Request{})
+	f.write("a.env", "2\n", "f", "1\n")
+	same(t, "left", f.reasons(RewindRequest{To: "c2", Conversation: "c"}),
+		[]string{"a.env: ignored, changed since turn 1 began and not captured before"})
+}
+
+// A rewind needs no checkpoint from before its target.
+func TestRewindBesideEarlierDamage(t *testing.T) {
+	for name, side := range map[string]Side{"before a turn": Before, "no side": NoSide, "after a turn": After} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.write("f", "0\n")
+			old := f.save(Request{})
+			to := f.save(Request{Conversation: "c", Turn: 1, Side: side})
+			f.write("f", "1\n")
+			f.save(Request{Conversation: "c", Turn: 2, Side: After})
+			must(t, f.setRow(old.ID, []byte{0xff}))
+			same(t, "plan", lines(f.plan(RewindRequest{To: to.ID})), []string{"restore f"})
+		})
+	}
+}
+
+func TestRewindIntoATurnWithADamagedBeginning(t *testing.T) {
+	f := newFixture(t)
+	f.write("f", "0\n")
+	old := f.save(Request{Conversation: "c", Turn: 1, Side: Before})
+	to := f.save(Request{})
+	f.write("f", "1\n")
+	f.save(Request{Conversation: "c", Turn: 1})
+	must(t, f.setRow(old.ID, []byte{0xff}))
+	same(t, "plan", lines(f.plan(RewindRequest{To: to.ID, Conversation: "c"})), []string{"restore f"})
+}
+
+// The end of a turn does not depend on a checkpoint of another workspace.
+func TestTurnEndsBesideDamageElsewhere(t *testing.T) {
+	f := newFixture(t)
+	f.write(".gitignore", "*.env\n", "a.env", "1\n")
+	f.save(Request{Conversation: "c", Turn: 1, Side: Before})
+	const other = "7zzzzzzzzzzzzzzzzzzzzzzzzz"
+	must(t, f.rows.Commit(t.Context(), &kv.Batch{Set: []kv.Set{
+		{Key: keyspace.ConversationCheckpoint("c", other)},
+		{Key: keyspace.Checkpoint(other), Value: []byte{0xff}},
+	}}))
+	_, err := f.w.Checkpoint(t.Context(), Request{Conversation: "c", Turn: 1, Side: After})
+	must(t, err)
+}
+
+// The beginnings of many turns without an end are found in one pass.
+func TestPlanOverManyTurnsWithoutSides(t *testing.T) {
+	reads := func(turns int) int {
+		f := newFixture(t)
+		scans := &countedScans{Store: f.rows}
+		f.rows = scans
+		f.reopen()
+		f.write("f", "0\n")
+		first := f.save(Request{Conversation: "c", Turn: 1})
+		for i := range turns {
+			f.save(Request{Conversation: "c", Turn: uint64(i) + 2, Paths: []string{"f"}})
+		}
+		scans.rows = 0
+		f.plan(RewindRequest{To: first.ID})
+		return scans.rows
+	}
+	few, many := reads(50), reads(200)
+	if few == 0 || many > 6*few {
+		t.Errorf("a plan over 50 turns reads %d rows, over 200 turns %d", few, many)
+	}
+}
+
+// countedScans counts the rows that scans return.
+type countedScans struct {
+	kv.Store
+	rows int
+}
+
+func (c *countedScans) Scan(ctx context.Context, r kv.Range, opts kv.ScanOptions) iter.Seq2[kv.Row, error] {
+	return func(yield func(kv.Row, error) bool) {
+		for row, err := range c.Store.Scan(ctx, r, opts) {
+			c.rows++
+			if !yield(row, err) {
+				return
+			}
+		}
+	}
 }
 
 // saveOften makes more checkpoints than are read at once.
