@@ -281,9 +281,6 @@ func (w *Workspace) chooseActions(ctx context.Context, p *Plan, states []PathSta
 	if err != nil {
 		return err
 	}
-	if turn := p.request.OnlyTurn; turn != 0 {
-		rules.Unsure = func(by Writer) bool { return by.maybe(p.Conversation, turn) }
-	}
 	actions := Reconcile(Decide(states, rules), states, rules)
 	if err := w.checkNames(actions, known); err != nil {
 		return err

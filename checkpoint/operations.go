@@ -60,6 +60,23 @@ func (o *Operation) Whole() bool {
 	return len(o.Scope) == 0 || !o.RootAfter.IsZero() && o.RootAfter != o.RootBefore
 }
 
+// Moves returns the operations that took a workspace to a checkpoint and back again, in
+// their order. A rewind of a single turn goes to none, so what undoes or repeats it moves
+// nothing either, although it has a target.
+func Moves(ops []*Operation) []*Operation {
+	still := make(map[uint64]bool)
+	for _, op := range ops {
+		still[op.Seq] = op.Target == ""
+	}
+	var moves []*Operation
+	for _, op := range ops {
+		if op.Before != "" && op.After != "" && op.Target != "" && !still[op.Of] {
+			moves = append(moves, op)
+		}
+	}
+	return moves
+}
+
 // ID returns the operation's name, such as "op12".
 func (o *Operation) ID() string { return fmt.Sprintf("op%d", o.Seq) }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 )
 
 // planTurn makes a plan that reverts one turn and keeps the changes of later turns
@@ -26,7 +27,7 @@ func (w *Workspace) planTurn(ctx context.Context, st *state, req RewindRequest) 
 		states, err := w.statesSince(ctx, st, p, turn.start, present)
 		return states, Rules{Lift: true, Choice: req.choice, Mine: func(_ string, by Writer) bool {
 			return by.Class == ByConversation && by.Conversation == conversation && by.Turn == req.OnlyTurn && turn.saw(by.Checkpoint)
-		}}, err
+		}, Unsure: func(by Writer) bool { return by.maybe(conversation, req.OnlyTurn) || turn.hides(by) }}, err
 	})
 	if err != nil {
 		return nil, err
@@ -50,6 +51,7 @@ type oneTurn struct {
 	// checkpoint that is not on its before side.
 	start *Record
 	first *Record         // its oldest checkpoint
+	last  string          // its newest checkpoint
 	left  map[string]bool // checkpoints of branches that it is not on
 	other string          // the newest checkpoint of such a turn in these branches
 }
@@ -58,6 +60,12 @@ type oneTurn struct {
 // be the turn's.
 func (t *oneTurn) saw(checkpoint string) bool {
 	return checkpoint == "" || checkpoint > t.start.ID && !t.left[checkpoint]
+}
+
+// hides reports whether a change can be the turn's because a checkpoint in the turn is no
+// longer kept.
+func (t *oneTurn) hides(by Writer) bool {
+	return by.Class == ByForgotten && t.saw(by.Checkpoint) && by.Checkpoint <= t.last
 }
 
 // findTurn finds the latest turn with a number on the present line of a conversation
@@ -98,7 +106,7 @@ func (w *Workspace) turnOn(ctx context.Context, l *line, conversation string, nu
 		case own && t.first != nil && t.first.Side == Before && (rec.MessageID == "" || rec.MessageID != t.first.MessageID):
 			return t, nil // an earlier turn: agents can go back without a rewind of ours
 		case own:
-			t.first, t.start = rec, nil
+			t.first, t.start, t.last = rec, nil, cmp.Or(t.last, rec.ID)
 			if rec.Side == Before {
 				t.start = rec
 			}
@@ -135,14 +143,14 @@ func (l *line) leftBehind(id string) bool {
 // moves returns the operations that moved the line of a conversation in the workspace,
 // newest first: those without a conversation moved all lines.
 func (w *Workspace) moves(ctx context.Context, conversation string) ([]*Operation, error) {
-	var moves []*Operation
+	var all []*Operation
 	for op, err := range w.s.Operations(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		if op.Workspace == w.id && op.After != "" && op.Target != "" && op.Whole() && (op.Conversation == "" || op.Conversation == conversation) {
-			moves = append(moves, op)
-		}
+		all = append(all, op)
 	}
-	return moves, nil
+	return slices.DeleteFunc(Moves(all), func(op *Operation) bool {
+		return op.Workspace != w.id || !op.Whole() || op.Conversation != "" && op.Conversation != conversation
+	}), nil
 }

@@ -42,13 +42,23 @@ type Writer struct {
 	// Among lists the possible conversations, for BySeveral.
 	Among []string `json:"among,omitempty"`
 
-	turns Turns // those that can have made the change, for BySeveral; nil if unknown
+	// turns are those that can have made the change, if there are several; nil if unknown.
+	// The number of one whose beginning nobody saw is 0.
+	turns Turns
 }
 
-// maybe reports whether a change of one of several conversations may be one of a turn.
+// maybe reports whether a change of one of several turns may be one of a turn.
 func (w *Writer) maybe(conversation string, turn uint64) bool {
-	return w.Class == BySeveral && slices.Contains(w.Among, conversation) &&
-		(w.turns == nil || slices.ContainsFunc(w.turns, func(t Turn) bool { return t.Conversation == conversation && t.Number == turn }))
+	among := slices.ContainsFunc(w.turns, func(t Turn) bool {
+		return t.Conversation == conversation && (t.Number == turn || t.Number == 0)
+	})
+	switch w.Class {
+	case ByConversation:
+		return w.Conversation == conversation && w.Turn == 0 && among
+	case BySeveral:
+		return slices.Contains(w.Among, conversation) && (w.turns == nil || among)
+	}
+	return false
 }
 
 // Writer says who made the changes that the checkpoint saw, compared with the one
@@ -104,6 +114,10 @@ func (r *Record) turnOf(conversation string, own bool) Writer {
 	}
 	if several {
 		w.Turn, w.MessageID = 0, ""
+		w.turns = r.AtWork
+		if own {
+			w.turns = append(slices.Clip(w.turns), Turn{Conversation: r.Conversation, Number: r.Turn})
+		}
 	}
 	return w
 }

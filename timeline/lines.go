@@ -167,11 +167,12 @@ func (t *track) rewind(op *checkpoint.Operation, after *Entry) {
 }
 
 // shown returns the checkpoint to show in place of one that a rewind made: the target
-// of the rewind or, if that was limited to some paths, the one before it.
+// of the rewind or, if that was limited to some paths, the one before it. The present that
+// a rewind saved is the checkpoint before it, if nothing had changed since.
 func (t *track) shown(id string) string {
 	for range t.entries {
 		e := t.entries[id]
-		if e == nil || !t.rewinds[id] || t.entries[e.Continues] == nil {
+		if e == nil || t.entries[e.Continues] == nil || !t.rewinds[id] && !(e.Record.Kind == checkpoint.Safety && quiet(e)) {
 			break
 		}
 		id = e.Continues

@@ -1,6 +1,8 @@
 package timeline_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stet-dev/stet/checkpoint"
@@ -26,7 +28,7 @@ func TestARewindLeavesBehindWhatCameAfterItsTarget(t *testing.T) {
 	if _, err := f.w.Undo(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	f.same("a", "c1 c2 c3")
+	f.same("a", "c1 c2 c3*")
 	if _, err := f.w.Redo(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -157,6 +159,14 @@ func TestTakingOutOneTurnLeavesNothingBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.same("a", "c2 c3")
+	// Its undo takes nothing back that came after it.
+	f.must(os.WriteFile(filepath.Join(f.w.Path(), "later"), []byte("x"), 0o600))
+	_, err = f.w.Checkpoint(t.Context(), checkpoint.Request{Conversation: "a", Turn: 3, Side: checkpoint.After})
+	f.must(err)
+	f.same("a", "c2 c3 c6*")
+	_, err = f.w.Undo(t.Context(), nil)
+	f.must(err)
+	f.same("a", "c2 c3 c6")
 }
 
 // A rewind of some paths goes to its target with these only: what came after it stands,

@@ -193,14 +193,16 @@ func quiet(e *Entry) bool {
 
 // moves returns the rewinds of each workspace, oldest first.
 func (r *Reader) moves(ctx context.Context) (map[string][]*checkpoint.Operation, error) {
-	moves := make(map[string][]*checkpoint.Operation)
+	var all []*checkpoint.Operation
 	for op, err := range r.checkpoints.Operations(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		if op.Before != "" && op.After != "" && op.Target != "" {
-			moves[op.Workspace] = append(moves[op.Workspace], op)
-		}
+		all = append(all, op)
+	}
+	moves := make(map[string][]*checkpoint.Operation)
+	for _, op := range checkpoint.Moves(all) {
+		moves[op.Workspace] = append(moves[op.Workspace], op)
 	}
 	for _, ops := range moves { // their checkpoints say when they took place
 		slices.SortFunc(ops, func(a, b *checkpoint.Operation) int { return strings.Compare(a.After, b.After) })
