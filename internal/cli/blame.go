@@ -34,9 +34,9 @@ and turn, the prompt, and the tool call. REF selects an earlier version of the f
 
 A line that a rewind or undo brings back has its first origin again, and a renamed file
 keeps the origins of its lines. "you" is the author of changes between turns. If the author
-is unknown, the line says why: it is older than the first checkpoint, or came with
-checkpoints that are no longer kept, or while the file was not captured, or while several
-agents were at work.
+is unknown, blame says why: the line is older than the first checkpoint, it came with
+checkpoints that are no longer kept, a rewind merged it, or it was written while the file was
+not captured. "one of several" means that several agents were at work when it was written.
 
 The tool call, such as "·3 Edit", is the last edit in the turn that wrote the line to the
 file, or the only command of the turn.
@@ -387,7 +387,7 @@ func (a *app) whyText(f *shownFile) string {
 			text.WriteString("\n")
 		}
 		row := a.blameRow(f, *first)
-		fmt.Fprintf(&text, "%s  %s\n", p.bold("lines "+few(numbers, 12)), strings.Join(strings.Fields(strings.Join([]string{row[1], row[2], row[3], row[5]}, " ")), " "))
+		fmt.Fprintf(&text, "%s  %s\n", p.bold(linesWord(len(numbers))+few(numbers, 12)), strings.Join(strings.Fields(strings.Join([]string{row[1], row[2], row[3], row[5]}, " ")), " "))
 		for _, part := range []struct{ name, body string }{
 			{"model", f.words[i].Model}, {"prompt", f.words[i].Prompt}, {"before", story.Before}, {"call", story.Change}, {"reply", story.Reply},
 		} {
@@ -400,6 +400,13 @@ func (a *app) whyText(f *shownFile) string {
 		}
 	}
 	return text.String()
+}
+
+func linesWord(n int) string {
+	if n == 1 {
+		return "line "
+	}
+	return "lines "
 }
 
 func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }

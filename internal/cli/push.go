@@ -26,9 +26,9 @@ type moveFlags struct {
 	remoteKey                 string
 }
 
-func (f *moveFlags) add(cmd *cobra.Command, target string) {
+func (f *moveFlags) add(cmd *cobra.Command, force string) {
 	flags := cmd.Flags()
-	flags.BoolVar(&f.force, "force", false, "take the other head if both sides were continued, and keep the saves of "+target+" as a branch")
+	flags.BoolVar(&f.force, "force", false, "if both sides were continued, "+force+" and keep its own saves as a branch")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would be copied, copy nothing")
 	flags.BoolVar(&f.plain, "decrypt", false, "allow copying an encrypted store into an unencrypted one")
 	flags.BoolVar(&f.all, "all", false, "copy everything, for a backup, including agents, pins, the log of operations and other checkpoints")
@@ -37,13 +37,13 @@ func (f *moveFlags) add(cmd *cobra.Command, target string) {
 
 const moveHelp = `REMOTE is a directory with a store, or the http(s) address of a server. A server needs
 a token (STET_TOKEN_FILE or STET_TOKEN): with the write scope to push, and with the
-admin scope for --all. Only blobs that the other side lacks are sent. Each save and each
+admin scope for --all. Only blobs that the receiving side lacks are sent. Each save and each
 checkpoint becomes visible once all of it is durable. After an interruption, run the
 command again: it resumes.
 
 A conversation that was continued on both sides has diverged. It is left alone, and the
-exit code is 4. With --force, the head moves, and the saves of the other line stay in the
-history as a branch ('stet log' shows it, 'stet fork' continues it).
+exit code is 4. With --force, the receiving side takes the saves of the other one, and its
+own stay in its history as a branch ('stet log' shows it, 'stet fork' continues it).
 
 Two directories with the same keys exchange sealed blobs unchanged. Otherwise, each side
 seals with its own keys. Data of an encrypted store is written to an unencrypted one
@@ -52,7 +52,7 @@ only with --decrypt.
 A conversation is copied with its checkpoints, including the JSON checkpoints and sources
 of an import. --all, without names, also copies everything else: agents with their logs,
 pins, the log of operations, and checkpoints without a conversation. Data that differs on
-the other side is not replaced, and the command names it.`
+the receiving side is not replaced, and the command names it.`
 
 func (a *app) pushCommand() *cobra.Command {
 	var flags moveFlags
@@ -67,7 +67,7 @@ func (a *app) pushCommand() *cobra.Command {
 			return a.move(cmd.Context(), "push", args, flags)
 		},
 	}
-	flags.add(cmd, "REMOTE")
+	flags.add(cmd, "let REMOTE continue from the saves of this store")
 	return cmd
 }
 
@@ -84,7 +84,7 @@ func (a *app) pullCommand() *cobra.Command {
 			return a.move(cmd.Context(), "pull", args, flags)
 		},
 	}
-	flags.add(cmd, "this store")
+	flags.add(cmd, "let this store continue from the saves of REMOTE")
 	return cmd
 }
 
