@@ -45,7 +45,7 @@ type RewindRequest struct {
 	Exact bool
 	// OnlyTurn reverts the changes of one turn of the conversation and keeps later
 	// ones. If the conversation went back, the number means the turn on its present
-	// line. To is not used; conversations are not moved.
+	// line. To is not used; conversations are not moved, so a Scope with one is an error.
 	OnlyTurn uint64
 	// Exchange goes to a tree that no checkpoint has, such as one converted from
 	// another form. To is not used; conversations are not moved.

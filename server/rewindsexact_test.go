@@ -43,4 +43,8 @@ func TestExactAndPartialOverTheWire(t *testing.T) {
 	b.has("caf\xe9", "")
 	b.has("caf\xe8", "")
 	refuse(t, b.checkpoints.PlanRewind, &stetv1.PlanRewindRequest{Ref: "c1", Workspace: b.dir, Exact: true, Conflicts: "keep-mine"}, connect.CodeInvalidArgument)
+	for _, files := range []bool{false, true} { // a single turn is taken out of the files only
+		req := &stetv1.PlanRewindRequest{OnlyTurn: 1, Workspace: b.dir, Conversation: b.conv, Files: files, WithConversation: true}
+		refuse(t, b.checkpoints.PlanRewind, req, connect.CodeInvalidArgument)
+	}
 }
