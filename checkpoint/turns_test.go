@@ -246,8 +246,8 @@ func TestOneConversationTwice(t *testing.T) {
 	f.save(a.at(After))
 	f.write("user", "mine\n")
 	same(t, "A", lines(f.plan(RewindRequest{To: c1.ID})), []string{"delete a", "delete both", "keep user"})
-	same(t, "turn 1", lines(f.plan(RewindRequest{Conversation: "A", OnlyTurn: 1})), []string{"delete a"})
-	same(t, "turn 2", lines(f.plan(RewindRequest{Conversation: "A", OnlyTurn: 2})), nil)
+	same(t, "turn 1", lines(f.plan(RewindRequest{Conversation: "A", OnlyTurn: 1})), []string{"delete a", "keep both"})
+	same(t, "turn 2", lines(f.plan(RewindRequest{Conversation: "A", OnlyTurn: 2})), []string{"keep both"})
 }
 
 // What two conversations say that they wrote is neither's.
