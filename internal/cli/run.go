@@ -404,7 +404,7 @@ func (s *supervised) record(ctx context.Context, code int) error {
 	if err != nil {
 		return err
 	}
-	for {
+	for again := false; ; {
 		if err := s.conv.AppendTurn(ctx, turn); err != nil {
 			return err
 		}
@@ -412,14 +412,20 @@ func (s *supervised) record(ctx context.Context, code int) error {
 		if err == nil {
 			s.root = save.Root
 		}
-		if !errors.Is(err, conversation.ErrStale) {
+		switch {
+		case errors.Is(err, conversation.ErrStale):
+			// Another run of the conversation began or ended meanwhile. Each writes once,
+			// so this ends.
+		case errors.Is(err, conversation.ErrNotFound) && !again:
+			again = true // the run that created it was interrupted or did nothing, and removed it
+		default:
 			return err
 		}
-		// Another run of the conversation began or ended meanwhile. Each writes once,
-		// so this ends.
-		if s.conv, _, err = openOrCreate(ctx, s.p.db.Conversations(), s.conv.Info()); err != nil {
+		conv, _, err := openOrCreate(ctx, s.p.db.Conversations(), s.conv.Info())
+		if err != nil {
 			return err
 		}
+		s.conv = conv
 	}
 }
 

@@ -138,3 +138,36 @@ func TestBurstsCaptureNamedPaths(t *testing.T) {
 		}
 	})
 }
+
+// The first of two runs is interrupted while it scans; the second has waited for the lock of
+// the workspace, and chooses before the first has removed its conversation.
+func TestAnInterruptedRunLosesNoTurnOfAnother(t *testing.T) {
+	inWorkspace(t, func(a *app, p *place) {
+		ctx := t.Context()
+		var runs [2]*supervised
+		for i := range runs {
+			var err error
+			if runs[i], err = a.supervise(ctx, p, runOptions{}, []string{"touch", "x"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		one, two := runs[0], runs[1]
+		if _, err := one.choose(ctx, nil); err != nil { // then its scan fails and the lock is free
+			t.Fatal(err)
+		}
+		if err := two.begin(ctx); err != nil {
+			t.Fatal(err)
+		}
+		cancelled, cancel := context.WithCancel(ctx)
+		cancel()
+		if err := one.begin(cancelled); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(p.space.Path(), "x"), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(two.end(ctx, 0), two.unsaid); err != nil {
+			t.Errorf("the turn of the second run is lost: %v", err)
+		}
+	})
+}

@@ -62,11 +62,10 @@ func parseSize(text string) (int64, error) {
 
 // author returns the name of the user for the log.
 func author() string {
-	if name := os.Getenv("STET_AUTHOR"); name != "" {
-		return name
-	}
-	if name := os.Getenv("USER"); name != "" {
-		return name
+	for _, variable := range []string{"STET_AUTHOR", "USER"} {
+		if name := os.Getenv(variable); name != "" {
+			return strings.ToValidUTF8(name, "\uFFFD")
+		}
 	}
 	if u, err := user.Current(); err == nil {
 		return u.Username
