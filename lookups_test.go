@@ -37,17 +37,18 @@ var lookups = map[string]string{
 
 	"adapters/gocloud: **document.Store": "the Go CDK hands out what a driver has by As(any)",
 
-	"client: interface":              "http.Client does the same: not every transport has idle connections to close",
-	"server: interface":              "generated messages have these methods, and no interface of protobuf-go names them",
-	"server: shared":                 "connect hands messages to its codecs as any",
-	"server: *guest":                 "net/http hands back the connection that this package accepted as a net.Conn",
-	"server: *access.Meter":          "a sync.Map gives back what this package put into it",
-	"sqlite: osFile":                 "SQLite's file system hands files back by its own interface",
-	"sqlite: *databaseFile":          "SQLite's file system hands files back by its own interface",
-	"internal/cli: *pager":           "a stream is asked whether it is a terminal, as os.File is",
-	"internal/cli: *pagedMessages":   "a stream is asked whether it is a terminal, as os.File is",
-	"internal/cli: foreign.Cleaner":  "an optional method of an adapter; without it the agent deletes no sessions",
-	"foreign/cursor: *DataLossError": "the error itself is asked for, not what it wraps: only it replaces a whole row",
+	"client: interface":                 "http.Client does the same: not every transport has idle connections to close",
+	"server: interface":                 "generated messages have these methods, and no interface of protobuf-go names them",
+	"server: shared":                    "connect hands messages to its codecs as any",
+	"server: *guest":                    "net/http hands back the connection that this package accepted as a net.Conn",
+	"server: *access.Meter":             "a sync.Map gives back what this package put into it",
+	"sqlite: osFile":                    "SQLite's file system hands files back by its own interface",
+	"sqlite: *databaseFile":             "SQLite's file system hands files back by its own interface",
+	"internal/cli: *pager":              "a stream is asked whether it is a terminal, as os.File is",
+	"internal/cli: *pagedMessages":      "a stream is asked whether it is a terminal, as os.File is",
+	"internal/cli: foreign.Cleaner":     "an optional method of an adapter; without it the agent deletes no sessions",
+	"foreign/connect: foreign.Switched": "an optional method of an adapter; without it no setting disables the agent's hooks",
+	"foreign/cursor: *DataLossError":    "the error itself is asked for, not what it wraps: only it replaces a whole row",
 }
 
 // TestLookups finds every type assertion and type switch to an interface of ours, and
