@@ -112,6 +112,7 @@ type rewinding struct {
 	saved     *Record
 	swap      *swapdir.Swap // nil if there are no changes
 	journaled bool
+	announced bool // files may have changed
 	noSetgid  []string
 }
 
@@ -128,6 +129,7 @@ func (r *rewinding) apply(ctx context.Context) (*Applied, error) {
 	if err := r.announce(ctx, root); err != nil {
 		return nil, r.abort(ctx, err)
 	}
+	r.announced = true
 	after, err := r.execute(ctx)
 	if err != nil {
 		return nil, r.abort(ctx, err)
@@ -321,7 +323,8 @@ func (r *rewinding) happened(ctx context.Context) (bool, error) {
 	return now.version != r.st.version, nil
 }
 
-// abort rolls everything back and returns the cause.
+// abort rolls everything back and returns the cause, as ErrRolledBack if files may have
+// changed.
 func (r *rewinding) abort(ctx context.Context, cause error) error {
 	ctx = context.WithoutCancel(ctx)
 	if r.swap == nil {
@@ -341,6 +344,9 @@ func (r *rewinding) abort(ctx context.Context, cause error) error {
 	err = r.swap.Remove()
 	if len(left) > 0 {
 		cause = fmt.Errorf("%w (changed by others meanwhile and left: %q)", cause, left)
+	}
+	if !r.announced {
+		return errors.Join(cause, err)
 	}
 	return fmt.Errorf("%w: %w", ErrRolledBack, errors.Join(cause, err))
 }
