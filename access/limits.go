@@ -40,8 +40,8 @@ type LimitError struct {
 
 func (e *LimitError) Error() string { return e.text }
 
-// Is matches ErrExhausted.
-func (e *LimitError) Is(target error) bool { return target == ErrExhausted }
+// Unwrap returns ErrExhausted, which has the class and the reason.
+func (e *LimitError) Unwrap() error { return ErrExhausted }
 
 // RetryAfter returns the seconds of the HTTP header, at least 1.
 func (e *LimitError) RetryAfter() string {

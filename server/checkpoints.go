@@ -125,6 +125,9 @@ func (s *checkpointService) Create(ctx context.Context, req *connect.Request[ste
 	if err := checkPaths(m.GetPaths()); err != nil {
 		return nil, err
 	}
+	if _, known := stetv1.Side_name[int32(m.GetSide())]; !known {
+		return nil, invalid("side %d is unknown", m.GetSide())
+	}
 	root, err := s.rootAt(ctx, m.GetConversation(), m.GetMessageId())
 	if err != nil {
 		return nil, err

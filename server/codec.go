@@ -45,7 +45,7 @@ func (binary) Unmarshal(data []byte, msg any) error {
 	if !ok {
 		return errNoMessage
 	}
-	return wirelimit.Unmarshal(data, m, nil)
+	return tooMuch(m, wirelimit.Unmarshal(data, m, nil))
 }
 
 // text is connect's codec for JSON with the same limits.
@@ -73,7 +73,7 @@ func (text) Unmarshal(data []byte, msg any) error {
 		return errNoMessage
 	}
 	if err := checkJSON(data); err != nil {
-		return err
+		return tooMuch(m, err)
 	}
 	if err := protojson.Unmarshal(data, m); err != nil {
 		mark(m, explainJSON(data, m.ProtoReflect().Descriptor(), err))
@@ -83,7 +83,7 @@ func (text) Unmarshal(data []byte, msg any) error {
 	if err != nil {
 		return err
 	}
-	return wirelimit.Check(raw, m.ProtoReflect().Descriptor(), nil)
+	return tooMuch(m, wirelimit.Check(raw, m.ProtoReflect().Descriptor(), nil))
 }
 
 // Limits of JSON before it is parsed. They limit memory and time; the message is

@@ -58,16 +58,19 @@ func kept(msg any) (n int64) {
 	return 0
 }
 
-// captures reports whether a call stores more than was sent, namely files of the
-// server's machine.
-func captures(msg any) bool {
-	_, ok := msg.(*stetv1.CreateCheckpointRequest)
-	return ok
+// grows reports whether a call stores more than was sent: files of the server's machine, or
+// a copy of what is stored.
+func grows(msg any) bool {
+	switch msg.(type) {
+	case *stetv1.CreateCheckpointRequest, *stetv1.RewindRequest, *stetv1.UndoRequest, *stetv1.RedoRequest, *stetv1.CopyThreadRequest:
+		return true
+	}
+	return false
 }
 
 func (s *storing) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
-		if m := callOf(ctx).meter; m != nil && captures(req.Any()) {
+		if m := callOf(ctx).meter; m != nil && grows(req.Any()) {
 			defer m.Changed()
 		}
 		end, err := s.count(ctx, s.size(ctx, req.Spec().Procedure, req.Any()))

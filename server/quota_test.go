@@ -44,6 +44,9 @@ func exhausted(t *testing.T, err error, words ...string) *connect.Error {
 			t.Errorf("%q does not say %q", wire.Message(), word)
 		}
 	}
+	if reason, class := wire.Meta().Get("Stet-Error"), wire.Meta().Get("Stet-Error-Class"); reason != "limit-reached" || class != "exhausted" {
+		t.Errorf("reason %q, class %q", reason, class)
+	}
 	return wire
 }
 

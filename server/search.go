@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"connectrpc.com/connect"
@@ -68,9 +67,6 @@ func (s *conversationService) Search(ctx context.Context, req *connect.Request[s
 		page, err := index.Search(ctx, req.Msg.GetQuery(), &search.SearchOptions{
 			Limit: limit, Cursor: req.Msg.GetPage().GetCursor(), Conversation: req.Msg.GetConversation(),
 		})
-		if errors.Is(err, search.ErrEmptyQuery) || errors.Is(err, search.ErrInvalidCursor) {
-			return nil, connect.NewError(connect.CodeInvalidArgument, err)
-		}
 		if err != nil {
 			return nil, err
 		}

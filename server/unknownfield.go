@@ -36,7 +36,7 @@ var markSecret = func() []byte {
 }()
 
 // markKinds are the errors that are left in messages, each marked by its place.
-var markKinds = []error{errUnknownField, wirelimit.ErrMalformed}
+var markKinds = []error{errUnknownField, wirelimit.ErrMalformed, wirelimit.ErrExceeded, wirelimit.ErrTooDeep}
 
 // mark replaces the content of a message with an error.
 func mark(m proto.Message, err error) {
@@ -50,6 +50,16 @@ func mark(m proto.Message, err error) {
 	content = append(content, err.Error()...)
 	proto.Reset(m)
 	m.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, markField, protowire.BytesType), content))
+}
+
+// tooMuch lets a message carry an error that says that it exceeds a limit: connect gives the
+// errors of a codec the wrong code and no reason.
+func tooMuch(m proto.Message, err error) error {
+	if errors.Is(err, wirelimit.ErrExceeded) || errors.Is(err, wirelimit.ErrTooDeep) {
+		mark(m, err)
+		return nil
+	}
+	return err
 }
 
 // marked returns the error that a message carries, or nil.

@@ -122,6 +122,37 @@ func TestUnknownFieldsAreNamed(t *testing.T) {
 	}
 }
 
+// A message that exceeds a limit is refused with the code and the reason of limits, in JSON
+// and in binary. So are errors of searches with theirs.
+func TestReasonsOfRefusedMessages(t *testing.T) {
+	hc, base := dial(t, start(t, nil), token).HTTP()
+	many := `{"ids": [` + strings.Repeat(`"",`, 100_001) + `""]}`
+	deep := strings.Repeat(`{"page":`, 201) + "1" + strings.Repeat("}", 201)
+	for _, test := range []struct {
+		call, text string
+		code       connect.Code
+		reason     string
+	}{
+		{"BlobService/Has", many, connect.CodeResourceExhausted, "limit-exceeded"},
+		{"ConversationService/List", deep, connect.CodeResourceExhausted, "limit-exceeded"},
+		{"ConversationService/Search", `{"query": ""}`, connect.CodeInvalidArgument, "empty-query"},
+		{"ConversationService/Search", `{"query": "x", "page": {"cursor": "?"}}`, connect.CodeInvalidArgument, "invalid-cursor"},
+		{"CheckpointService/Create", `{"workspace": "/", "side": 77}`, connect.CodeInvalidArgument, ""},
+	} {
+		err := send(t.Context(), hc, base+"/stet.v1."+test.call, test.text, false)
+		var wire *connect.Error
+		if !errors.As(err, &wire) || wire.Code() != test.code || wire.Meta().Get("Stet-Error") != test.reason {
+			t.Errorf("%s: got %v, want %v and reason %q", test.call, err, test.code, test.reason)
+		}
+	}
+	ids := make([][]byte, 100_001)
+	_, err := stetv1connect.NewBlobServiceClient(hc, base).Has(t.Context(), connect.NewRequest(&stetv1.HasBlobsRequest{Ids: ids}))
+	var wire *connect.Error
+	if !errors.As(err, &wire) || wire.Code() != connect.CodeResourceExhausted || wire.Meta().Get("Stet-Error") != "limit-exceeded" {
+		t.Errorf("in binary: %v", err)
+	}
+}
+
 // A later client sends what this server does not know yet, in binary.
 func TestUnknownFieldsOfProtobufAreAccepted(t *testing.T) {
 	hc, base := dial(t, start(t, nil), token).HTTP()
