@@ -114,6 +114,9 @@ func (s *Store) PutWrites(ctx context.Context, key Key, task, path string, write
 		if len(w.Channel) > maxName || len(w.Type) > maxName || len(path) > 4*maxName {
 			return invalid("a name in write %d of task %.40q is too long", w.Index, task)
 		}
+		if _, again := sets[w.Index]; again && w.Index >= 0 {
+			continue // the first one counts
+		}
 		set, err := rowformat.Set(
 			keyspace.FrameWrite(key.Thread, key.Namespace, key.ID, task, w.Index),
 			&stetv1.FrameWriteRecord{Format: recordFormat, Channel: w.Channel, Path: path, Value: add.Keep(w.Value.kept(), kept.Value{}, kept.InsideAlone)},

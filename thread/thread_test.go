@@ -118,6 +118,31 @@ func TestWritesOfARepeatedTask(t *testing.T) {
 	}
 }
 
+// Of two writes of one index in one call the first one counts, as of two in two calls.
+func TestWritesOfOneIndex(t *testing.T) {
+	s, _, _ := open(t)
+	ctx := t.Context()
+	key := thread.Key{Thread: "t", Namespace: "inner|1", ID: "1"}
+	err := s.PutWrites(ctx, key, "task", "~1", []thread.Write{
+		{Index: 0, Channel: "a", Value: text("first")}, {Index: 0, Channel: "a", Value: text("second")},
+		{Index: -1, Channel: "error", Value: text("first")}, {Index: -1, Channel: "error", Value: text("second")},
+	})
+	if err == nil {
+		err = s.Put(ctx, thread.NewFrame{Key: key})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.Get(ctx, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "[task ~1 -1 error=second] [task ~1 0 a=first]"
+	if got := shown(f); !strings.HasSuffix(got, want) {
+		t.Errorf("%s; want %s", got, want)
+	}
+}
+
 // Of two tasks of one name that write at once, one is stored as a whole.
 func TestWritesAtOnce(t *testing.T) {
 	s, _, _ := open(t)
