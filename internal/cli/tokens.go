@@ -87,7 +87,10 @@ func (a *app) tokensCreate() *cobra.Command {
 			if err != nil {
 				return usage(fmt.Errorf("--expires: %w", err))
 			}
-			if age > 0 {
+			if expires != "" {
+				if age <= 0 {
+					return usage(fmt.Errorf("--expires %s: a token must live longer than that; leave the flag out for one that never expires", expires))
+				}
 				grant.Expires = time.Now().Add(age)
 			}
 			return a.createToken(cmd.Context(), grant)
