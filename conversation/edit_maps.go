@@ -3,12 +3,15 @@ package conversation
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation/wirelimit"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
+	"github.com/stet-dev/stet/kv"
 )
 
 // maxPath is the longest path in bytes.
@@ -198,9 +201,12 @@ func (c *Conversation) SetStructure(ctx context.Context, raw []byte) error {
 }
 
 // SetRoot makes a stored root the draft, so that a save without further changes
-// keeps exactly that root.
+// keeps exactly that root. The error is a *kv.MissingBlobsError if the root is missing.
 func (c *Conversation) SetRoot(ctx context.Context, root blob.ID) error {
 	raw, err := c.store.blobs.Get(ctx, root)
+	if errors.Is(err, blob.ErrNotFound) { // the caller names it; nothing that was stored is lost
+		return fmt.Errorf("set root of %s: %w", c.id, &kv.MissingBlobsError{IDs: []blob.ID{root}})
+	}
 	if err != nil {
 		return c.store.lost(c.id, "root", err)
 	}

@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -8,6 +10,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/client"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
@@ -82,4 +85,31 @@ func TestStaleWritersDisturbNobody(t *testing.T) {
 	if got := call(t, third.Save, saveOf(conv.GetId(), "m4", newest)).GetEpoch(); got != newest+1 {
 		t.Errorf("epoch %d after a new start, want %d", got, newest+1)
 	}
+}
+
+// A caller who names a root that was never stored, or that is no state, made a mistake.
+// Nothing is lost.
+func TestNamedRootsAreNotLost(t *testing.T) {
+	c := dial(t, start(t, nil), token)
+	conv := call(t, c.Conversations().Create, &stetv1.CreateConversationRequest{Title: "named"}).GetConversation()
+	words := blob.New([]byte("no state"))
+	if err := c.Blobs().Put(t.Context(), words); err != nil {
+		t.Fatal(err)
+	}
+	never := make([]byte, blob.IDSize)
+	save := func(root []byte) *stetv1.SaveConversationRequest {
+		return &stetv1.SaveConversationRequest{Id: conv.GetId(), State: &stetv1.SaveConversationRequest_Root{Root: root}}
+	}
+	_, err := c.Conversations().Save(t.Context(), connect.NewRequest(save(never)))
+	var wire *connect.Error
+	if !errors.As(err, &wire) || wire.Code() != connect.CodeFailedPrecondition || len(wire.Details()) != 1 {
+		t.Fatalf("save: %v", err)
+	}
+	detail, err := wire.Details()[0].Value()
+	if missing, ok := detail.(*stetv1.MissingBlobs); err != nil || !ok || len(missing.GetIds()) != 1 || !bytes.Equal(missing.GetIds()[0], never) {
+		t.Errorf("save: the detail is %v, %v", detail, err)
+	}
+	refuse(t, c.Conversations().Save, save(words.ID.Bytes()), connect.CodeInvalidArgument)
+	refuse(t, c.Conversations().Transcript, &stetv1.TranscriptRequest{Id: conv.GetId(), Root: never}, connect.CodeNotFound)
+	refuse(t, c.Conversations().Transcript, &stetv1.TranscriptRequest{Id: conv.GetId(), Root: words.ID.Bytes()}, connect.CodeInvalidArgument)
 }

@@ -3,12 +3,14 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/conversation"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/highlight"
 	"github.com/stet-dev/stet/server/internal/wire"
@@ -116,6 +118,7 @@ func (s *conversationService) transcript(ctx context.Context, m *stetv1.Transcri
 		var root blob.ID
 		if root, err = blob.IDFromBytes(m.GetRoot()); err == nil {
 			t, err = reader.At(ctx, root)
+			err = ofNamedRoot(err)
 		}
 	} else {
 		t, err = reader.Conversation(ctx, m.GetId())
@@ -124,6 +127,17 @@ func (s *conversationService) transcript(ctx context.Context, m *stetv1.Transcri
 		return t, err
 	}
 	return t.Subagent(ctx, m.GetSubagent())
+}
+
+// ofNamedRoot returns the cause of an error of a root that the caller named: the root
+// may never have been stored, or be no state, and then nothing is lost. The cause of a
+// damaged blob still is data loss.
+func ofNamedRoot(err error) error {
+	var lost *conversation.HydrationError
+	if errors.As(err, &lost) {
+		return lost.Err
+	}
+	return err
 }
 
 func wireMessage(m transcript.Message) *stetv1.TranscriptMessage {

@@ -73,7 +73,7 @@ func (s *transferService) Download(ctx context.Context, req *connect.Request[ste
 		return stream.Send(&stetv1.DownloadConversationResponse{Part: p.Wire()})
 	}
 	if wanted := req.Msg.GetBlobs(); len(wanted) > 0 {
-		return s.some(ctx, wanted, send)
+		return s.some(ctx, id, wanted, send)
 	}
 	// Blobs are listed after the rows, so that they include those of every row.
 	if err := transfer.Send(ctx, from, id, nil, send); err != nil {
@@ -98,8 +98,9 @@ func (s *transferService) Download(ctx context.Context, req *connect.Request[ste
 	return nil
 }
 
-// some sends blobs that the caller names.
-func (s *transferService) some(ctx context.Context, wanted [][]byte, send func(transfer.Part) error) error {
+// some sends blobs that the caller names. A missing one is a loss only if the
+// conversation needs it.
+func (s *transferService) some(ctx context.Context, id string, wanted [][]byte, send func(transfer.Part) error) error {
 	if len(wanted) > maxWanted {
 		return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("%d blobs; ask for at most %d at once", len(wanted), maxWanted))
 	}
@@ -110,5 +111,22 @@ func (s *transferService) some(ctx context.Context, wanted [][]byte, send func(t
 			return err
 		}
 	}
-	return transfer.SendBlobs(ctx, s.side(), ids, send)
+	err := transfer.SendBlobs(ctx, s.side(), ids, send)
+	if !errors.Is(err, blob.ErrNotFound) {
+		return err
+	}
+	needed, cause := transfer.Blobs(ctx, s.side(), id)
+	if cause != nil {
+		return cause
+	}
+	has, cause := s.db.Blobs().Has(ctx, ids...)
+	if cause != nil {
+		return cause
+	}
+	for i, id := range ids {
+		if !has[i] && !slices.Contains(needed, id) {
+			return blob.NotFound(id)
+		}
+	}
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/stet-dev/stet/gen/stet/v1/stetv1connect"
 	"github.com/stet-dev/stet/internal/keyspace"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/server"
 	"github.com/stet-dev/stet/transfer"
 )
 
@@ -251,4 +253,51 @@ func TestBadUploadsLeaveNothing(t *testing.T) {
 	if err := upload(ctx, h.client("good", access.Write), append(append([]*stetv1.UploadConversationRequest{first}, rows...), blobs...)...); err != nil {
 		t.Errorf("the good one: %v", err)
 	}
+}
+
+// A download of a blob that nothing needs is no loss; one that the conversation needs is.
+func TestDownloadsOfUnknownBlobsAreNotLost(t *testing.T) {
+	db := talked(t, "talk", 1)
+	root := rootOf(t, db, "talk")
+	needed, err := transfer.Blobs(t.Context(), sideOf(db), "talk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf := needed[slices.IndexFunc(needed, func(id blob.ID) bool { return id != root })]
+	download := func(db *stet.DB, id string, wanted blob.ID) error {
+		hc, base := dial(t, serveDB(t, db, &server.Options{Token: token}), token).HTTP()
+		return drained(stetv1connect.NewTransferServiceClient(hc, base).Download(t.Context(), connect.NewRequest(&stetv1.DownloadConversationRequest{
+			Id: id, Blobs: [][]byte{root.Bytes(), wanted.Bytes()},
+		})))
+	}
+	for _, id := range []string{"talk", "nope"} {
+		if err := download(db, id, blob.ID{}); connect.CodeOf(err) != connect.CodeNotFound {
+			t.Errorf("an unknown blob of %s: %v", id, err)
+		}
+	}
+	without := stet.NewRemote(lacking{db.Blobs(), leaf}, db.Rows(), nil, nil)
+	if err := download(without, "talk", leaf); connect.CodeOf(err) != connect.CodeDataLoss {
+		t.Errorf("a lost blob: %v", err)
+	}
+}
+
+// lacking is a store that has lost a blob.
+type lacking struct {
+	blob.Store
+	lost blob.ID
+}
+
+func (l lacking) Get(ctx context.Context, id blob.ID) ([]byte, error) {
+	if id == l.lost {
+		return nil, blob.NotFound(id)
+	}
+	return l.Store.Get(ctx, id)
+}
+
+func (l lacking) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
+	has, err := l.Store.Has(ctx, ids...)
+	for i, id := range ids {
+		has[i] = has[i] && id != l.lost
+	}
+	return has, err
 }
