@@ -182,6 +182,7 @@ export function Plan({ plan, chosen, choose, stays }: { plan: PlanRewindResponse
           </ul>
         </section>
       )}
+      {conflicts.length > 0 && changes.length > 0 && <h3>{changes.length === 1 ? "Change" : "Changes"}</h3>}
       {changes.length > 0 && (
         <ul class="plan-files">
           {changes.map((f) => (
@@ -197,11 +198,12 @@ export function Plan({ plan, chosen, choose, stays }: { plan: PlanRewindResponse
         <p>
           {kept.slice(0, 6).map((f) => (
             <span key={f.path} class="kept">
-              <code>{f.path}</code> {f.about && <span class="muted">({f.about})</span>}{" "}
+              <code>{f.path}</code>
+              {f.about && <span class="muted"> ({f.about})</span>},{" "}
             </span>
           ))}
-          {kept.length > 6 && `and ${kept.length - 6} more `}
-          {plan.untouched > 0 && <>{count(plan.untouched, "other file")} </>}
+          {kept.length > 6 && `${kept.length - 6} more, `}
+          {plan.untouched > 0 && `${count(plan.untouched, "other file")}, `}
           <code>.git</code>
         </p>
         {plan.notKept && <p class="muted">{notKept(plan.notKept)}</p>}

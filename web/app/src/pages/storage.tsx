@@ -151,6 +151,7 @@ function Plot({ report, from }: { report: StorageResponse; from: number | undefi
         cursor: { y: false },
         legend: { live: false },
         scales: { x: { time: true, ...(from === undefined ? {} : { range: () => [from, Math.max(from + 1, times[times.length - 1])] as [number, number] }) }, y: { range: (_, __, max) => [0, max * 1.08 || 1] } },
+        bands: report.kinds.slice(1).map((_, i) => ({ series: [i + 1, i + 2] })), // each kind fills its own layer only
         axes: [axis, { ...axis, size: 72, values: (_, ticks) => ticks.map((t) => bytes(Math.round(t))) }],
         series: [
           {},
