@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"connectrpc.com/connect"
+	"golang.org/x/time/rate"
 
 	"github.com/stet-dev/stet/access"
 	"github.com/stet-dev/stet/blob"
@@ -28,6 +29,7 @@ type gate struct {
 	memory  *memory
 	metrics *metrics
 	logger  *slog.Logger
+	unread  rate.Sometimes       // limits log lines about tokens: anyone can cause them
 	hide    bool                 // unexpected errors go only to the log
 	errors  *connect.ErrorWriter // of requests that name a protocol of calls
 	calling *connect.ErrorWriter // of requests for a procedure, where JSON is enough
@@ -76,10 +78,12 @@ func (g *gate) admit(r *http.Request, needed access.Scope) (s *site, leave func(
 }
 
 func (g *gate) unauthenticated(ctx context.Context, err error) error {
-	g.metrics.refuse(ctx, "", "token")
 	if !errors.Is(err, access.ErrDenied) { // cannot read the tokens
+		g.metrics.refuse(ctx, "", "tokens-unreadable")
+		g.unread.Do(func() { g.logger.Error("cannot check tokens", slog.Any("error", err)) })
 		return connect.NewError(connect.CodeUnavailable, errors.New("cannot check tokens at the moment"))
 	}
+	g.metrics.refuse(ctx, "", "token")
 	return connect.NewError(connect.CodeUnauthenticated, errors.New("a valid token is required"))
 }
 

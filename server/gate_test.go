@@ -2,11 +2,18 @@ package server_test
 
 import (
 	"encoding/json"
+	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"go.opentelemetry.io/otel/attribute"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+
 	"github.com/stet-dev/stet/access"
+	"github.com/stet-dev/stet/server"
 )
 
 // A call in plain JSON is refused in JSON, with or without the header of the protocol. What
@@ -43,5 +50,29 @@ func TestRefusalsAreInTheFormOfTheRequest(t *testing.T) {
 		if res.StatusCode != test.status || said.Code != test.code || (err == nil) != (test.code != "") {
 			t.Errorf("%s %s: %d %+v, %v, want %d %s", test.method, test.path, res.StatusCode, said, err, test.status, test.code)
 		}
+	}
+}
+
+// If the tokens cannot be read, the operator learns why, and no caller does.
+func TestUnreadableTokensAreLogged(t *testing.T) {
+	log := &lines{}
+	reader := sdkmetric.NewManualReader()
+	h := newHouse(t, &server.Options{
+		Logger:        slog.New(slog.NewTextHandler(log, nil)),
+		MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)),
+	})
+	read := h.token("a", access.Read)
+	if err := os.WriteFile(filepath.Join(h.dir, access.TokensName), []byte("{damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := h.ask(read, "/stet.v1.StoreService/Info", "{}")
+	if got.status != http.StatusServiceUnavailable || strings.Contains(got.body, h.dir) {
+		t.Errorf("got %+v", got)
+	}
+	if text := log.String(); !strings.Contains(text, "level=ERROR msg=\"cannot check tokens\"") || !strings.Contains(text, access.TokensName) {
+		t.Errorf("the log has\n%s", text)
+	}
+	if n := counted(t, reader, "stet.server.refused", attribute.String("tenant", ""), attribute.String("reason", "tokens-unreadable")); n != 1 {
+		t.Errorf("%d calls are counted", n)
 	}
 }

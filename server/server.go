@@ -5,9 +5,11 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"time"
 
 	"connectrpc.com/connect"
 	"connectrpc.com/grpchealth"
+	"golang.org/x/time/rate"
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/access"
@@ -142,6 +144,7 @@ func newGate(opts *Options, verify func(string) (access.Principal, error)) (*gat
 	return &gate{
 		guard: guard, revoked: newRevocations(guard.who), audit: newAuditing(opts, m),
 		streams: streaming(services), metrics: m, logger: opts.errorLogger(),
+		unread: rate.Sometimes{Interval: time.Minute},
 		peers:  &peers{max: opts.StreamsPerPeer, open: make(map[string]int)},
 		memory: newMemory(opts.AnswerBytes),
 		errors: connect.NewErrorWriter(connect.WithRequireConnectProtocolHeader()), calling: connect.NewErrorWriter(),

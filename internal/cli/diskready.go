@@ -7,13 +7,17 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/stet-dev/stet/access"
 )
 
-// diskReady reports whether a store's directory can be read and its disk has room.
-// Anyone may call it, so the disk is checked at most once a second.
+// diskReady reports whether a store's directory and the tokens of its tenants can be
+// read and its disk has room. Anyone may call it, so the disk is checked at most once a
+// second.
 type diskReady struct {
 	dir    string
 	create func(dir, pattern string) (*os.File, error)
+	tokens *access.Tokens // nil in local mode
 
 	mu   sync.Mutex // guards the rest
 	last time.Time
@@ -32,6 +36,11 @@ func (d *diskReady) check(context.Context) error {
 func (d *diskReady) look() error {
 	if _, err := os.ReadDir(d.dir); err != nil {
 		return errors.New("cannot read its directory")
+	}
+	if d.tokens != nil {
+		if _, err := d.tokens.Empty(); err != nil { // every call fails
+			return errors.New("the tokens cannot be read")
+		}
 	}
 	if err := d.room(); errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return errors.New("its disk is full")

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stet-dev/stet/access"
 )
 
 func TestReadyKnowsAFullDisk(t *testing.T) {
@@ -34,6 +36,28 @@ func TestReadyKnowsAFullDisk(t *testing.T) {
 	}
 	if err := (&diskReady{dir: filepath.Join(dir, "gone"), create: os.CreateTemp}).check(t.Context()); err == nil {
 		t.Error("a directory that is gone is ready")
+	}
+}
+
+// A server whose tokens cannot be read refuses every call of a tenant.
+func TestReadyReadsTheTokens(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, access.TokensName)
+	tokens := access.OpenTokens(path)
+	if _, _, err := tokens.Create(access.Grant{Tenant: "a", Scope: access.Read}); err != nil {
+		t.Fatal(err)
+	}
+	ready := func() error {
+		return (&diskReady{dir: dir, create: os.CreateTemp, tokens: tokens}).check(t.Context())
+	}
+	if err := ready(); err != nil {
+		t.Errorf("with tokens: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("{damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := ready(); err == nil || err.Error() != "the tokens cannot be read" {
+		t.Errorf("with damaged tokens: %v", err)
 	}
 }
 

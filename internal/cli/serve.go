@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -260,7 +261,9 @@ func (a *app) serveStores(ctx context.Context, all settings, opts *server.Option
 	quiet.in = strings.NewReader("") // do not ask for a passphrase during a call
 	unlock := func(dir string) (keyring.Unlock, error) { return quiet.unlock(ctx, dir) }
 	tenants := &server.DirTenants{Dir: dir, Unlock: unlock, Options: options}
-	return tenants, access.OpenTokens(filepath.Join(dir, access.TokensName)), func() error { return nil }, nil
+	tokens = access.OpenTokens(filepath.Join(dir, access.TokensName))
+	opts.Ready = (&diskReady{dir: dir, create: os.CreateTemp, tokens: tokens}).check
+	return tenants, tokens, func() error { return nil }, nil
 }
 
 // answer listens, prints the address, and serves until ctx is done.

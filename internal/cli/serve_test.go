@@ -179,6 +179,18 @@ func TestServeTenants(t *testing.T) {
 	if _, err := c.Blobs().Has(t.Context(), blob.ID{}); connect.CodeOf(err) != connect.CodeUnauthenticated {
 		t.Errorf("a revoked token: %v", err)
 	}
+	if err := os.WriteFile(filepath.Join(dir, access.TokensName), []byte("{damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.Get(address + "/readyz") // the first look
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := io.ReadAll(res.Body)
+	res.Body.Close()
+	if want := "the store cannot be read: the tokens cannot be read\n"; err != nil || res.StatusCode != http.StatusServiceUnavailable || string(said) != want {
+		t.Errorf("ready with damaged tokens: %d %q, %v", res.StatusCode, said, err)
+	}
 	log := stop()
 	for _, want := range []string{"path=" + stetv1connect.BlobServicePutProcedure, "tenant=shop", "token=" + info.ID, "code=resource_exhausted"} {
 		if !strings.Contains(log, want) {
