@@ -232,8 +232,8 @@ func (t *Teller) Messages(ctx context.Context, w *Words) ([]transcript.Message, 
 }
 
 // Call finds the call that wrote a line of a file: the last one of the turn whose edit of that
-// file has it, or the only command of the turn if no edit has it. It returns nil if there is
-// none.
+// file has it, or the only command of the turn if no edit has it and no subagent was at
+// work in it. It returns nil if there is none.
 func (t *Teller) Call(ctx context.Context, w *Words, path, line string) (*Call, error) {
 	messages, err := t.Messages(ctx, w)
 	if err != nil {
@@ -257,7 +257,7 @@ func (t *Teller) Call(ctx context.Context, w *Words, path, line string) (*Call, 
 // lines of one turn.
 type turnCalls struct {
 	edits map[string][]editCall
-	shell *Call // the only command
+	shell *Call // the only command, if no subagent may have run another
 }
 
 type editCall struct {
@@ -268,7 +268,9 @@ type editCall struct {
 func readCalls(messages []transcript.Message) *turnCalls {
 	out := &turnCalls{edits: make(map[string][]editCall)}
 	number, commands := 0, 0
+	helped := false // a subagent may have run commands, too
 	for i, m := range messages {
+		helped = helped || m.Subagent != "" || m.Tool != nil && m.Tool.Subagent != ""
 		if m.Tool == nil || m.Subagent != "" {
 			continue
 		}
@@ -285,7 +287,7 @@ func readCalls(messages []transcript.Message) *turnCalls {
 			}
 		}
 	}
-	if commands != 1 {
+	if commands != 1 || helped {
 		out.shell = nil
 	}
 	return out

@@ -13,7 +13,8 @@ import (
 )
 
 // say saves a turn of a conversation with a text, an edit and a reply, and returns its root.
-func (f *fixture) say(id, prompt, content string) checkpoint.Request {
+// More steps come before the reply.
+func (f *fixture) say(id, prompt, content string, more ...*agentv1.ConversationStep) checkpoint.Request {
 	f.t.Helper()
 	step := func(text string) *agentv1.ConversationStep {
 		return &agentv1.ConversationStep{Message: &agentv1.ConversationStep_AssistantMessage{AssistantMessage: &agentv1.AssistantMessage{Text: text}}}
@@ -22,7 +23,8 @@ func (f *fixture) say(id, prompt, content string) checkpoint.Request {
 		Tool: &agentv1.ToolCall_ShellToolCall{ShellToolCall: &agentv1.ShellToolCall{Args: &agentv1.ShellArgs{Command: "go test ./..."}}}}}}
 	edit := &agentv1.ConversationStep{Message: &agentv1.ConversationStep_ToolCall{ToolCall: &agentv1.ToolCall{
 		Tool: &agentv1.ToolCall_EditToolCall{EditToolCall: &agentv1.EditToolCall{Args: &agentv1.EditArgs{Path: "a", StreamContent: &content}}}}}}
-	turn, err := conversation.NewTurn(&agentv1.UserMessage{Text: prompt, MessageId: "m1"}, step("I look first."), shell, edit, step("Done."))
+	steps := append([]*agentv1.ConversationStep{step("I look first."), shell, edit}, more...)
+	turn, err := conversation.NewTurn(&agentv1.UserMessage{Text: prompt, MessageId: "m1"}, append(steps, step("Done."))...)
 	f.must(err)
 	talk, err := f.convs.Create(f.t.Context(), conversation.Info{ID: id, Agent: "robot", Title: "a talk"})
 	f.must(err)
@@ -81,6 +83,40 @@ func TestWordsOfALine(t *testing.T) {
 	f.must(err)
 	if *nobody != (blame.Words{}) {
 		t.Errorf("words of the user: %+v", nobody)
+	}
+}
+
+// TestCommandBesideASubagent checks that a command is not named if a subagent may have run
+// another one in the turn.
+func TestCommandBesideASubagent(t *testing.T) {
+	shell := &agentv1.ConversationStep{Message: &agentv1.ConversationStep_ToolCall{ToolCall: &agentv1.ToolCall{
+		Tool: &agentv1.ToolCall_ShellToolCall{ShellToolCall: &agentv1.ShellToolCall{Args: &agentv1.ShellArgs{Command: "make"}}}}}}
+	for name, steps := range map[string][]*agentv1.ConversationStep{"steps in the call": {shell}, "steps elsewhere": nil} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			agent := "helper"
+			req := f.say("talk", "build it", "1\n", &agentv1.ConversationStep{Message: &agentv1.ConversationStep_ToolCall{ToolCall: &agentv1.ToolCall{
+				Tool: &agentv1.ToolCall_TaskToolCall{TaskToolCall: &agentv1.TaskToolCall{
+					Args: &agentv1.TaskArgs{Prompt: "run make"},
+					Result: &agentv1.TaskResult{Result: &agentv1.TaskResult_Success{
+						Success: &agentv1.TaskSuccess{AgentId: &agent, ConversationSteps: steps}}}}}}}})
+			f.write("a", "1\n")
+			before := req
+			before.Side = checkpoint.Before
+			f.save(before)
+			f.write("made", "by make\n")
+			req.Side = checkpoint.After
+			file, err := f.File(t.Context(), f.save(req), "made")
+			f.must(err)
+			teller := f.Teller()
+			words, err := teller.Words(t.Context(), &file.Origins[file.Lines[0].Origin])
+			f.must(err)
+			call, err := teller.Call(t.Context(), words, "made", "by make\n")
+			f.must(err)
+			if call != nil {
+				t.Errorf("the line is of %+v", call)
+			}
+		})
 	}
 }
 
