@@ -41,12 +41,26 @@ func idleText(o spool.OpenSession) string {
 	return fmt.Sprintf("%s (pid %d), session %s, between turns since %s", printable(o.Agent), o.Process.PID, shortSession(o.Session), when(o.Last, now()))
 }
 
-// idleMeaning says what a rewind is to an agent that still holds the turns.
-func idleMeaning(o spool.OpenSession) string {
-	if adapter, err := agents.Find(o.Agent); err == nil && adapter.Notice("x") != nil {
-		return "its next prompt reports what was reverted"
+// idleMeaning says what a plan is to an agent that still holds the turns; see hookNotice.
+// Only turns that a rewind leaves behind are reported: neither a single turn nor some paths
+// are, and no other conversation's turns. What an undo brings back is reported if its
+// rewind was, which is unknown here.
+func idleMeaning(o spool.OpenSession, plan *checkpoint.Plan) string {
+	req := plan.Request()
+	own := plan.Conversation == "" || plan.Conversation == o.Session
+	adapter, err := agents.Find(o.Agent)
+	told := err == nil && adapter.Notice("x") != nil
+	switch {
+	case plan.Adopts() != "":
+		return ": it is not told what changes"
+	case !own || req.OnlyTurn != 0 || len(req.Paths) > 0 || req.Lines != nil:
+		return ": it is not told what was reverted"
+	case !told:
+		return ": it is not told what was reverted; continue with 'stet resume'"
+	case req.To == "":
+		return ""
 	}
-	return "it is not told what was reverted; continue with 'stet resume'"
+	return ": its next prompt reports what was reverted"
 }
 
 func idleValues(open []spool.OpenSession) (out []idleJSON) {

@@ -46,7 +46,7 @@ func (a *app) planText(ctx context.Context, p *place, plan *checkpoint.Plan, to 
 		fmt.Fprintf(&text, "At work  %s: may change files again\n", a.atWorkText(&plan.AtWork[i]))
 	}
 	for _, o := range a.idleAgents(p.space.Path(), plan.AtWork) {
-		fmt.Fprintf(&text, "Open     %s: %s\n", idleText(o), idleMeaning(o))
+		fmt.Fprintf(&text, "Open     %s%s\n", idleText(o), idleMeaning(o, plan))
 	}
 	turns := timeline.New(p.service, p.db.Conversations())
 	if effect := plan.Effect(func(root blob.ID) (int, error) { return turns.Turns(ctx, root) }); effect != "" {
