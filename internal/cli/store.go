@@ -198,6 +198,9 @@ func (a *app) unlock(ctx context.Context, dir string) (keyring.Unlock, error) {
 	if isCancelled(err) {
 		return keyring.Unlock{}, err
 	}
+	if err != nil && a.otherSide {
+		return keyring.Unlock{}, fmt.Errorf("%w: REMOTE is %s; pass --remote-key-file", stet.ErrLocked, dir)
+	}
 	if err != nil {
 		return keyring.Unlock{}, fmt.Errorf("%w: pass --key-file, or set STET_KEY_FILE or STET_PASSPHRASE", stet.ErrLocked)
 	}
