@@ -297,9 +297,10 @@ func (a *app) bisectStates(ctx context.Context, p *place, l look, good, bad stri
 	return distinct(states), checkEnds(states, first, last.rec)
 }
 
-// checkEnds fails if an end is not among the states, as one of another directory.
-func checkEnds(states []bisectState, ends ...*checkpoint.Record) error {
-	for _, end := range ends {
+// checkEnds fails if an end is not among the states, as one of another directory, or if there
+// is nothing between the ends.
+func checkEnds(states []bisectState, first, last *checkpoint.Record) error {
+	for _, end := range []*checkpoint.Record{first, last} {
 		found := end == nil
 		for i := range states {
 			found = found || states[i].rec != nil && states[i].rec.ID == end.ID
@@ -308,10 +309,15 @@ func checkEnds(states []bisectState, ends ...*checkpoint.Record) error {
 			return coded(ExitUsage, "%s is not a checkpoint of this history", end.Name())
 		}
 	}
-	if len(states) < 2 {
-		return coded(ExitNotFound, "no checkpoints to search; 'stet run' and connected agents create them")
+	switch {
+	case len(states) > 1:
+		return nil
+	case first != nil:
+		return coded(ExitUsage, "the good end and the bad end are both %s: nothing to search", first.Name())
+	case last != nil:
+		return coded(ExitUsage, "no checkpoint comes before the bad end, %s: nothing to search", last.Name())
 	}
-	return nil
+	return coded(ExitNotFound, "no checkpoints to search; 'stet run' and connected agents create them")
 }
 
 // distinct leaves out states with the files of the one before.
