@@ -39,6 +39,11 @@ func (a *app) importAgent(ctx context.Context, args []string, flags importFlags)
 		err = a.wantedEarlier(adapter.Name(), totals.Damaged())
 	}
 	value := agentImported(adapter, totals, flags.dryRun)
+	for i := range value.Skipped {
+		if s := &value.Skipped[i]; s.Key == "" && len(args) > 0 { // no session could be read there
+			s.Key = args[0]
+		}
+	}
 	if err = errors.Join(err, a.print(value, a.agentImportText(value))); err == nil && value.Damaged > 0 {
 		return silentExit{ExitDamage}
 	}
@@ -142,7 +147,11 @@ func (a *app) agentImportText(v agentImportJSON) string {
 		if s.Damage {
 			mark = p.red("damaged")
 		}
-		fmt.Fprintf(&text, "%s  %s: %s\n", mark, printable(s.Key), printable(s.Reason))
+		what := printable(s.Reason)
+		if s.Key != "" {
+			what = printable(s.Key) + ": " + what
+		}
+		fmt.Fprintf(&text, "%s  %s\n", mark, what)
 	}
 	return text.String()
 }
