@@ -55,7 +55,7 @@ the exit codes are as in 'stet rewind'. Other attempts are not changed.`,
 	f.BoolVar(&flags.diff, "diff", false, "with --dry-run, also show how files change")
 	f.StringVar(&flags.plan, "plan", "", "carry out exactly the plan with this token, without asking")
 	f.BoolVarP(&flags.sure, "yes", "y", false, "do not ask")
-	choiceFlags(cmd, &flags)
+	choiceFlags(cmd, &flags, "use the attempt's version of files that you changed since", "merge your changes and the attempt's line by line")
 	evenIfRunningFlag(cmd, &flags.evenIfRunning)
 	a.rereadFlag(cmd)
 	a.fullFlag(cmd)

@@ -83,7 +83,7 @@ plan for more than 100 files is summed up by directory; --full lists all.`,
 	f.StringVar(&flags.plan, "plan", "", "carry out exactly the plan with this token, without asking")
 	f.BoolVarP(&flags.sure, "yes", "y", false, "do not ask")
 	f.Uint64Var(&flags.turn, "turn", 0, "rewind only this turn, and keep what came after it")
-	choiceFlags(cmd, &flags)
+	choiceFlags(cmd, &flags, "use the checkpoint's version of files that you changed since", "remove only the agent's lines from files that you changed since")
 	evenIfRunningFlag(cmd, &flags.evenIfRunning)
 	a.rereadFlag(cmd)
 	a.fullFlag(cmd)
@@ -95,12 +95,13 @@ plan for more than 100 files is summed up by directory; --full lists all.`,
 	return cmd
 }
 
-// choiceFlags adds the flags for conflicts.
-func choiceFlags(cmd *cobra.Command, flags *rewindFlags) {
+// choiceFlags adds the flags for conflicts. theirs and merge say what those two do in the
+// command.
+func choiceFlags(cmd *cobra.Command, flags *rewindFlags, theirs, merge string) {
 	f := cmd.Flags()
 	f.BoolVar(&flags.keepMine, "keep-mine", false, "keep files that you changed since")
-	f.BoolVar(&flags.theirs, "theirs", false, "use the checkpoint's version of files that you changed since")
-	f.BoolVar(&flags.merge, "merge", false, "remove only the agent's lines from files that you changed since")
+	f.BoolVar(&flags.theirs, "theirs", false, theirs)
+	f.BoolVar(&flags.merge, "merge", false, merge)
 	f.BoolVar(&flags.markers, "markers", false, "like --merge, and write conflict markers where lines collide")
 	exclude(cmd, "keep-mine", "theirs", "merge", "markers")
 }

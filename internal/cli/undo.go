@@ -63,7 +63,9 @@ func (a *app) backCommand(name, short, long string, run backFunc, back string) *
 			})
 		},
 	}
-	choiceFlags(cmd, &flags)
+	reverted := map[string]string{"undo": "rewind", "redo": "undo"}[name]
+	choiceFlags(cmd, &flags, "use the version before the "+reverted+" of files that you changed since",
+		"revert only the lines that the "+reverted+" changed in files that you changed since")
 	cmd.Flags().BoolVarP(&flags.sure, "yes", "y", false, "accepted as in 'stet rewind'; "+name+" asks only if an agent is at work")
 	evenIfRunningFlag(cmd, &flags.evenIfRunning)
 	a.rereadFlag(cmd)
