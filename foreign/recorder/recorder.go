@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/stet-dev/stet/blob"
@@ -164,10 +165,7 @@ func (r *Recorder) begin(ctx context.Context, space *checkpoint.Workspace, info 
 	if err != nil {
 		return false, err
 	}
-	req.Side, req.Turn, req.MessageID = checkpoint.Before, tip.Turns+1, e.Turn
-	if tip.Seq > 0 {
-		req.Root = tip.Root
-	}
+	req.Side, req.Turn, req.MessageID, req.Root = checkpoint.Before, tip.Turns+1, e.Turn, tip.Root
 	last := checkpoint.Turn{Number: tip.Turns}
 	interrupted := previous.Ends() == 0 // also if its agent was killed, so that it is not open
 	for _, t := range open {
@@ -186,17 +184,68 @@ func (r *Recorder) begin(ctx context.Context, space *checkpoint.Workspace, info 
 }
 
 // lastBefore returns the last copied save before the turn that an event begins. Some
-// agents record a turn before they report it.
+// agents record a turn before they report it, and an event that is handled late finds
+// its turn copied.
 func (r *Recorder) lastBefore(ctx context.Context, conv string, e foreign.Event) (conversation.Save, error) {
 	store := conversation.New(r.Blobs, r.Rows, nil)
 	tip, err := intake.Tip(ctx, store, conv)
-	for err == nil && e.Turn != "" && tip.MessageID == e.Turn {
-		if tip.Parent == 0 {
-			return conversation.Save{}, nil
+	for err == nil && e.Turn != "" && tip.Seq > 0 {
+		before, err := turnBefore(ctx, store, conv, tip)
+		if err != nil {
+			return tip, err
 		}
-		tip, err = store.SaveAt(ctx, conv, tip.Parent)
+		begun, err := r.begun(ctx, e, tip, before)
+		if err != nil || !begun {
+			return tip, err
+		}
+		tip = before
 	}
 	return tip, err
+}
+
+// turnBefore returns the last save before the turn of a save, which may have several.
+func turnBefore(ctx context.Context, store *conversation.Store, conv string, of conversation.Save) (conversation.Save, error) {
+	for at := of; at.Parent != 0; {
+		var err error
+		if at, err = store.SaveAt(ctx, conv, at.Parent); err != nil || at.MessageID != of.MessageID {
+			return at, err
+		}
+	}
+	return conversation.Save{}, nil
+}
+
+// begun reports whether a save is of the turn that an event begins. Only the record of
+// the agent says how events name a turn, so the turn is read again; not if it was done
+// before the event, as the last turn usually is.
+func (r *Recorder) begun(ctx context.Context, e foreign.Event, save, before conversation.Save) (bool, error) {
+	if save.MessageID == e.Turn || save.Kind != conversation.KindImport || save.Turn == nil {
+		return save.MessageID == e.Turn, nil
+	}
+	current, err := r.read(ctx, r.spool(e).Turn)
+	if err != nil {
+		return false, err
+	}
+	over := func(start spool.Entry) bool {
+		return start.Kind == foreign.TurnStart && save.Turn.Done && !save.Turn.Ended.IsZero() && save.Turn.Ended.Before(start.Time)
+	}
+	if slices.ContainsFunc(current.Events, over) {
+		return false, nil
+	}
+	mark := foreign.Mark("")
+	if before.Turn != nil {
+		mark = foreign.Mark(before.Turn.Mark)
+	}
+	for s, err := range r.sessions(ctx, e) {
+		if err != nil || s.ID != e.Session {
+			continue // copy reported the error
+		}
+		for t, err := range r.Adapter.Turns(ctx, s, mark) {
+			if err == nil && t.ID == save.MessageID {
+				return t.EventID == e.Turn, nil
+			}
+		}
+	}
+	return false, ctx.Err()
 }
 
 // superseded reports whether another turn of the session has begun since an event that is

@@ -400,6 +400,52 @@ func TestATurnThatIsRecordedBeforeItIsReportedIsCountedOnce(t *testing.T) {
 	}
 }
 
+// A prompt whose checkpoint is taken late finds its turn copied, perhaps under another id
+// than that of its events. The turn is counted once.
+func TestATurnThatIsCopiedBeforeItsLatePromptIsCountedOnce(t *testing.T) {
+	ended := time.Now().Add(time.Hour) // by the agent's clock
+	for name, test := range map[string]struct {
+		turn foreign.Turn
+		stop bool
+	}{
+		"it goes on":         {turn: foreign.Turn{}},
+		"it was interrupted": {turn: foreign.Turn{Done: true, Interrupted: true, Ended: ended}},
+		"its end was first":  {turn: foreign.Turn{Done: true, Ended: ended}, stop: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, agent := newLate(t)
+			for i, id := range []string{"t1", "t2"} {
+				n := uint64(i + 1)
+				turn := test.turn
+				turn.ID, turn.EventID, turn.Prompt = id, "event of "+id, "prompt "+id
+				turn.Steps = []foreign.Step{{Text: "done"}}
+				start := foreign.Event{Kind: foreign.TurnStart, Session: "s", Workspace: f.dir, Turn: turn.EventID, Prompt: turn.Prompt, Raw: []byte(`{"prompt":"` + id + `"}`)}
+				end := foreign.Event{Kind: foreign.TurnEnd, Turn: turn.EventID}
+				f.add("s", start)
+				agent.turns = append(agent.turns, turn)
+				if test.stop {
+					f.event("s", end)
+				}
+				out, err := f.r.Record(context.Background(), start)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if rec := out.Checkpoint; rec == nil || rec.Side != checkpoint.Before || rec.Turn != n || n == 1 && !rec.Root.IsZero() {
+					t.Fatalf("the beginning of %s gives %+v", id, rec)
+				}
+				f.write(id+".txt", id)
+				agent.turns[i].Done = true
+				if test.stop {
+					continue
+				}
+				if out := f.event("s", end); out.Checkpoint == nil || out.Checkpoint.Turn != n || out.Checkpoint.MessageID != id {
+					t.Fatalf("the end of %s gives %+v", id, out.Checkpoint)
+				}
+			}
+		})
+	}
+}
+
 // TestAKilledTurnKeepsItsEdits: the process of the agent is gone, so its turn is not open
 // when the session goes on.
 func TestAKilledTurnKeepsItsEdits(t *testing.T) {
