@@ -1,8 +1,10 @@
 package timeline_test
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stet-dev/stet/checkpoint"
@@ -167,6 +169,32 @@ func TestTakingOutOneTurnLeavesNothingBehind(t *testing.T) {
 	_, err = f.w.Undo(t.Context(), nil)
 	f.must(err)
 	f.same("a", "c2 c3 c6")
+}
+
+// The turn that was taken out stands, so what took it out is shown, also later, and what undid
+// and repeated that.
+func TestWhatTookOutOneTurnIsShown(t *testing.T) {
+	f := newFixture(t)
+	f.take("", 0)
+	f.take("a", 1)
+	f.take("a", 2)
+	plan, err := f.w.Plan(t.Context(), checkpoint.RewindRequest{OnlyTurn: 2, Conversation: "a", Choice: checkpoint.MergeMarkers})
+	f.must(err)
+	_, err = f.w.Rewind(t.Context(), plan.Request(), plan.Token)
+	f.must(err)
+	_, err = f.w.Undo(t.Context(), nil)
+	f.must(err)
+	_, err = f.w.Redo(t.Context(), nil)
+	f.must(err)
+	f.take("a", 3)
+	var got []string
+	for _, e := range f.read(timeline.Scope{Workspace: f.w.ID()}).Folded() {
+		got = append(got, cmp.Or(e.Operation, e.Record.Place()))
+	}
+	slices.Reverse(got)
+	if want := []string{"", "after turn 1", "after turn 2", "rewind of turn 2", "undo of rewind of turn 2", "redo of rewind of turn 2", "after turn 3"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
 
 // A rewind of some paths goes to its target with these only: what came after it stands,

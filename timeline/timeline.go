@@ -72,6 +72,10 @@ type Entry struct {
 	// Quiet means that the entry adds nothing to its neighbours, such as a checkpoint
 	// before a turn that found nothing changed.
 	Quiet bool
+	// Operation describes what made the checkpoint, such as "rewind of turn 2", if that
+	// took out a single turn, or undid or repeated this. Such a turn stands, so no other
+	// entry shows that it is out.
+	Operation string
 	// Folded is the number of checkpoints on the way to this one, in the same turn, that
 	// History.Folded left out.
 	Folded int
@@ -87,10 +91,11 @@ func (r *Reader) Read(ctx context.Context, scope Scope) (*History, error) {
 	if err := r.gaps(ctx, scope, h); err != nil {
 		return nil, err
 	}
-	moves, err := r.moves(ctx)
+	ops, err := r.operations(ctx)
 	if err != nil {
 		return nil, err
 	}
+	moves := movesOf(ops)
 	oldest := slices.Clone(h.Entries)
 	slices.Reverse(oldest)
 	for id, entries := range byWorkspace(oldest) {
@@ -101,6 +106,7 @@ func (r *Reader) Read(ctx context.Context, scope Scope) (*History, error) {
 		turn.Checkpoints[0].Total = turn
 		turn.hush()
 	}
+	h.describe(ops)
 	h.reveal()
 	return h, nil
 }
@@ -191,8 +197,8 @@ func quiet(e *Entry) bool {
 	return rec.FilesChanged == 0 && (rec.Kind == checkpoint.Safety || rec.Side == checkpoint.Before)
 }
 
-// moves returns the rewinds of each workspace, oldest first.
-func (r *Reader) moves(ctx context.Context) (map[string][]*checkpoint.Operation, error) {
+// operations returns the log of operations, newest first.
+func (r *Reader) operations(ctx context.Context) ([]*checkpoint.Operation, error) {
 	var all []*checkpoint.Operation
 	for op, err := range r.checkpoints.Operations(ctx) {
 		if err != nil {
@@ -200,6 +206,37 @@ func (r *Reader) moves(ctx context.Context) (map[string][]*checkpoint.Operation,
 		}
 		all = append(all, op)
 	}
+	return all, nil
+}
+
+// describe shows the entries of rewinds that took out a single turn, and of what undid or
+// repeated them, and sets Entry.Operation.
+func (h *History) describe(ops []*checkpoint.Operation) {
+	out := make(map[uint64]string)
+	for _, op := range ops {
+		if op.Kind == checkpoint.OpRewind && op.Target == "" && strings.HasPrefix(op.Description, "rewind of turn ") {
+			out[op.Seq] = op.Description
+		}
+	}
+	words := make(map[string]string) // by checkpoint
+	for _, op := range ops {
+		switch {
+		case op.Files == 0 || op.After == "":
+		case out[op.Seq] != "":
+			words[op.After] = out[op.Seq]
+		case out[op.Of] != "":
+			words[op.After] = op.Kind + " of " + out[op.Of]
+		}
+	}
+	for _, e := range h.Entries {
+		if e.Operation = words[e.Record.ID]; e.Operation != "" {
+			e.Quiet = false
+		}
+	}
+}
+
+// movesOf returns the rewinds of each workspace, oldest first.
+func movesOf(all []*checkpoint.Operation) map[string][]*checkpoint.Operation {
 	moves := make(map[string][]*checkpoint.Operation)
 	for _, op := range checkpoint.Moves(all) {
 		moves[op.Workspace] = append(moves[op.Workspace], op)
@@ -207,7 +244,7 @@ func (r *Reader) moves(ctx context.Context) (map[string][]*checkpoint.Operation,
 	for _, ops := range moves { // their checkpoints say when they took place
 		slices.SortFunc(ops, func(a, b *checkpoint.Operation) int { return strings.Compare(a.After, b.After) })
 	}
-	return moves, nil
+	return moves
 }
 
 func byWorkspace(entries []*Entry) map[string][]*Entry {

@@ -240,6 +240,8 @@ func placeText(rec *checkpoint.Record) string {
 func titleText(e *timeline.Entry, turn *timeline.Turn) string {
 	rec := e.Record
 	switch {
+	case e.Operation != "":
+		return e.Operation
 	case rec.Label != "":
 		return rec.Label
 	case turnText(turn) != "":
