@@ -70,8 +70,8 @@ func (db *DB) create(ctx context.Context) error {
 		return err
 	}
 	if _, err := os.Lstat(db.path()); err == nil {
-		// Another process was faster. Its name for the database may not be durable yet.
-		return fileError("sync directory", db.opts.files.SyncDir(db.dir))
+		// Another process was faster. The names that it made may not be durable yet.
+		return db.syncNames()
 	}
 	if err := db.refuseForeign(); err != nil {
 		return err
@@ -101,6 +101,11 @@ func (db *DB) create(ctx context.Context) error {
 	if err := db.opts.files.Rename(fresh, db.path()); err != nil {
 		return fileError("name the database", err)
 	}
+	return db.syncNames()
+}
+
+// syncNames makes the names of the database and of its directory durable.
+func (db *DB) syncNames() error {
 	if err := db.opts.files.SyncDir(db.dir); err != nil {
 		return fileError("sync directory", err)
 	}

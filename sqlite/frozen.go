@@ -15,10 +15,9 @@ import (
 )
 
 // A store that we cannot write is frozen if no other process uses it either: the index
-// of the log in shared memory does not exist, and we cannot create one, or its disk has no
-// room for one. Each connection
-// then builds its own index. It does not see later commits of processes that may write,
-// so it is used only while the files stay unchanged.
+// of the log in shared memory does not exist, and we cannot create one or its disk has no
+// room for one. Each connection then builds its own index. It does not see later commits of
+// processes that may write, so it is used only while the files stay unchanged.
 
 // isFrozen reports whether a store opened for reading is frozen.
 func (db *DB) isFrozen() bool {

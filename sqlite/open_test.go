@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -219,6 +220,30 @@ func TestCreationDoesNotWaitForTheEndOfAnother(t *testing.T) {
 	if err := <-opened; err != nil {
 		t.Errorf("the store was not opened: %v", err)
 	}
+}
+
+// The second of two creators answers for names that the first may not have made durable.
+func TestTheSecondCreatorSyncsNames(t *testing.T) {
+	dir, _, _ := filled(t)
+	dirs := &syncedDirs{}
+	db := &DB{dir: dir, opts: Options{files: dirs}}
+	if err := db.create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{dir, filepath.Dir(dir)}; !slices.Equal(dirs.synced, want) {
+		t.Errorf("synced %q, want %q", dirs.synced, want)
+	}
+}
+
+// syncedDirs records the directories that are synced.
+type syncedDirs struct {
+	osFiles
+	synced []string
+}
+
+func (f *syncedDirs) SyncDir(dir string) error {
+	f.synced = append(f.synced, dir)
+	return f.osFiles.SyncDir(dir)
 }
 
 func TestCreationThatWasKilled(t *testing.T) {
