@@ -11,6 +11,10 @@ import (
 	"github.com/stet-dev/stet/search"
 )
 
+// HooksSuffix ends the name of the directory beside a store in which the hooks of agents
+// keep events until the store has their turn.
+const HooksSuffix = ".hooks"
+
 // Purger returns the service that removes content from the whole store. It fails with
 // ErrNoInventory if blobs cannot be listed, as over the wire: purge on the machine that
 // has the store.
@@ -23,7 +27,8 @@ func (db *DB) Purger() (*purge.Service, error) {
 		Conversations: db.conversations, Checkpoints: db.Checkpoints(), Mirror: db.mirror,
 	}
 	if db.engine != nil {
-		stores.Dir, stores.Scrub, stores.Reindex = db.engine.Dir(), db.engine.Scrub, db.reindex
+		stores.Dir, stores.Beside = db.engine.Dir(), db.engine.Dir()+HooksSuffix
+		stores.Scrub, stores.Reindex = db.engine.Scrub, db.reindex
 	}
 	return purge.New(stores), nil
 }

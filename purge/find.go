@@ -89,6 +89,9 @@ func (p *Plan) look(ctx context.Context) error {
 	if err := p.lookAtConversations(ctx); err != nil {
 		return err
 	}
+	if err := p.lookBeside(ctx); err != nil {
+		return err
+	}
 	p.Unread = p.find.unread
 	return nil
 }

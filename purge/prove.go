@@ -3,9 +3,7 @@ package purge
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 )
 
 // prove records what a search after the removal finds: contents and rows as readers
@@ -38,39 +36,38 @@ func (s *Service) prove(ctx context.Context, after *Plan, res *Result) error {
 	return s.files(ctx, after, res)
 }
 
-// files searches the raw bytes of every file of the store.
+// files searches the raw bytes of every file of the store and beside it.
 func (s *Service) files(ctx context.Context, after *Plan, res *Result) error {
-	if s.stores.Dir == "" {
-		return nil
-	}
-	return filepath.WalkDir(s.stores.Dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			if os.IsNotExist(err) {
-				return nil // removed meanwhile
-			}
+	for _, dir := range []string{s.stores.Dir, s.stores.Beside} {
+		if dir == "" {
+			continue
+		}
+		if err := eachFile(ctx, dir, func(path string) error { return s.file(ctx, path, after, res) }); err != nil {
 			return err
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		n, size, err := after.find.raw(path)
-		if os.IsNotExist(err) {
-			return nil
-		}
-		if err != nil {
-			return res.left(ctx, "file "+path, err)
-		}
-		res.Scanned.Files++
-		res.Scanned.Bytes += size
-		if n > 0 {
-			why := "left in the bytes of the file; run the purge again when no other process uses the store"
-			if len(after.Partly) > 0 {
-				why = "perhaps a part of the files above"
-			}
-			res.Remains = append(res.Remains, Remain{Where: path, Count: n, Why: why})
-		}
+	}
+	return nil
+}
+
+// file searches the raw bytes of a file.
+func (s *Service) file(ctx context.Context, path string, after *Plan, res *Result) error {
+	n, size, err := after.find.raw(path)
+	if os.IsNotExist(err) {
 		return nil
-	})
+	}
+	if err != nil {
+		return res.left(ctx, "file "+path, err)
+	}
+	res.Scanned.Files++
+	res.Scanned.Bytes += size
+	if n > 0 {
+		why := "left in the bytes of the file; run the purge again when no other process uses the store"
+		if len(after.Partly) > 0 {
+			why = "perhaps a part of the files above"
+		}
+		res.Remains = append(res.Remains, Remain{Where: path, Count: n, Why: why})
+	}
+	return nil
 }
 
 // raw counts occurrences in a file.

@@ -34,6 +34,9 @@ type Stores struct {
 	Scrub, Reindex func(context.Context) error
 	// Dir is the directory whose files are searched at the end; "" for none.
 	Dir string
+	// Beside is a directory outside the store with files of text that may hold its content,
+	// such as the spool of hooks; "" for none. It need not exist.
+	Beside string
 }
 
 // Service purges one store.
@@ -79,6 +82,8 @@ type Plan struct {
 	Conversations []Conversation
 	// Rows are the keys of rows that hold the bytes, or names of contents that do.
 	Rows []string
+	// Beside are the files beside the store that hold the bytes.
+	Beside []string
 	// Contents is the number of stored blobs that hold the bytes, including those
 	// without references.
 	Contents int
@@ -97,13 +102,15 @@ type Plan struct {
 
 // Empty reports whether there is nothing to remove.
 func (p *Plan) Empty() bool {
-	return len(p.Files) == 0 && len(p.Conversations) == 0 && len(p.Rows) == 0 && p.Contents == 0 && !p.Unfinished
+	return len(p.Files) == 0 && len(p.Conversations) == 0 && len(p.Rows) == 0 && len(p.Beside) == 0 && p.Contents == 0 && !p.Unfinished
 }
 
 // Result is what Remove did.
 type Result struct {
 	// Checkpoints, Conversations and Rows count what was rewritten.
 	Checkpoints, Conversations, Rows int
+	// Files counts the files beside the store that were masked.
+	Files int
 	// Removed counts removed blobs; RemovedBytes is their stored size.
 	Removed, RemovedBytes int64
 	// Copies is the number of blobs whose copies were removed at the remote.

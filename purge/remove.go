@@ -30,7 +30,7 @@ func (s *Service) Remove(ctx context.Context, plan *Plan) (*Result, error) {
 			return res, err
 		}
 		plan = next
-		if plan.Contents == 0 && len(plan.Files) == 0 && len(plan.Conversations) == 0 && len(plan.Rows) == 0 || round == rounds {
+		if plan.Contents == 0 && len(plan.Files) == 0 && len(plan.Conversations) == 0 && len(plan.Rows) == 0 && len(plan.Beside) == 0 || round == rounds {
 			break
 		}
 		res.Remains = nil
@@ -55,6 +55,10 @@ func (s *Service) round(ctx context.Context, plan *Plan, res *Result) error {
 	}
 	for _, ids := range []map[blob.ID]bool{plan.find.exact, keys(r.swaps.by)} {
 		maps.Copy(doomed, ids)
+	}
+	// What hooks reported comes first: a process that records it would store it again.
+	if err := s.maskBeside(ctx, plan, res); err != nil {
+		return err
 	}
 	// From here on, the next purge finishes what this one does not.
 	if err := s.setPending(ctx, doomed); err != nil {

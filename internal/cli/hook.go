@@ -231,7 +231,7 @@ func (a *app) hookDir() (string, error) {
 		dir = filepath.Join(xdg.DataHome, "stet")
 	}
 	dir, err = filepath.Abs(dir)
-	return dir + ".hooks", err
+	return dir + stet.HooksSuffix, err
 }
 
 // recordEvent takes the checkpoint of an event and copies the session. It reports whether

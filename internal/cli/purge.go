@@ -44,8 +44,8 @@ checkpoints; in conversations, titles and logs, asterisks replace the bytes. The
 also found inside JSON strings and in base64. With --lines, each line of FILE is a
 secret. Secrets of less than 8 bytes are refused, because they would be found by chance.
 
-A purge includes archived conversations, compressed and encrypted data, the search index
-and the copies in a bucket (remote.url). At the end, it searches all content and the raw
+A purge includes archived conversations, compressed and encrypted data, the search index,
+the events that hooks keep beside the store, and the copies in a bucket (remote.url). At the end, it searches all content and the raw
 bytes of all files of the store again: "0 occurrences left" is the proof. Otherwise it
 names the places that are left, and the exit code is 4. It does not change your files,
 the agents' own sessions, backups, other stores that the content was pushed to, or a
@@ -138,6 +138,7 @@ type purgeJSON struct {
 	Files         []purgedFileJSON         `json:"files"`
 	Conversations []purgedConversationJSON `json:"conversations"`
 	Rows          []string                 `json:"rows"`
+	Events        []string                 `json:"event_files"`
 	Contents      int                      `json:"contents"`
 	Partly        []purgedFileJSON         `json:"partly"`
 	Unread        []string                 `json:"unread"`
@@ -167,6 +168,7 @@ type rewrittenJSON struct {
 	Checkpoints   int `json:"checkpoints"`
 	Conversations int `json:"conversations"`
 	Rows          int `json:"rows"`
+	Events        int `json:"event_files"`
 }
 
 type scannedJSON struct {
@@ -240,7 +242,7 @@ func (a *app) planned(ctx context.Context, db *stet.DB, plan *purge.Plan, dryRun
 		return nil, err
 	}
 	v := &purgeJSON{
-		Schema: "stet.purge.v1", DryRun: dryRun, Rows: append([]string{}, plan.Rows...), Contents: plan.Contents,
+		Schema: "stet.purge.v1", DryRun: dryRun, Rows: append([]string{}, plan.Rows...), Events: append([]string{}, plan.Beside...), Contents: plan.Contents,
 		Conversations: []purgedConversationJSON{}, Unread: []string{}, StillThere: []string{}, Remains: []remainJSON{},
 	}
 	if v.Files, err = purgedFiles(ctx, db, plan.Files); err != nil {
@@ -289,7 +291,7 @@ func purgedFiles(ctx context.Context, db *stet.DB, files []purge.File) ([]purged
 }
 
 func (v *purgeJSON) done(res *purge.Result) {
-	v.Rewritten = rewrittenJSON{res.Checkpoints, res.Conversations, res.Rows}
+	v.Rewritten = rewrittenJSON{res.Checkpoints, res.Conversations, res.Rows, res.Files}
 	v.Removed = countJSON{res.Removed, res.RemovedBytes}
 	v.Copies, v.Left = res.Copies, res.Left()
 	v.Scanned = scannedJSON{res.Scanned.Blobs, res.Scanned.Rows, res.Scanned.Files, res.Scanned.Bytes}
@@ -306,7 +308,8 @@ func plannedText(v *purgeJSON, plan *purge.Plan) string {
 	if v.Contents > 0 {
 		fmt.Fprintf(&text, "Found in %s\n", plural(int64(v.Contents), "stored content"))
 	} else {
-		text.WriteString("Found\n") // only at the named paths: the content is too short to be searched for
+		// Only at named paths whose content is too short to be searched for, or not in the store.
+		text.WriteString("Found\n")
 	}
 	for _, f := range v.Files {
 		fmt.Fprintf(&text, "  file          %s  %s\n", printable(filepath.Join(f.Workspace, f.Path)), few(f.Checkpoints, 6))
@@ -316,6 +319,9 @@ func plannedText(v *purgeJSON, plan *purge.Plan) string {
 	}
 	if n := len(v.Rows); n > 0 {
 		fmt.Fprintf(&text, "  rows          %d\n", n)
+	}
+	for _, path := range v.Events {
+		fmt.Fprintf(&text, "  events        %s\n", printable(path))
 	}
 	if plan.Unfinished {
 		text.WriteString("  an earlier purge that is not finished\n")
@@ -341,6 +347,9 @@ func purgedText(v *purgeJSON) string {
 	fmt.Fprintf(&text, "rewrote %s, %s and %s; removed %s (%s)",
 		plural(int64(v.Rewritten.Checkpoints), "checkpoint"), plural(int64(v.Rewritten.Conversations), "conversation"),
 		plural(int64(v.Rewritten.Rows), "other row"), plural(v.Removed.Blobs, "blob"), byteSize(v.Removed.Bytes))
+	if v.Rewritten.Events > 0 {
+		fmt.Fprintf(&text, "; masked %s of events", plural(int64(v.Rewritten.Events), "file"))
+	}
 	if v.Copies > 0 {
 		fmt.Fprintf(&text, " and their copies at the remote")
 	}
