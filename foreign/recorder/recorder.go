@@ -89,6 +89,9 @@ func (r *Recorder) Record(ctx context.Context, e foreign.Event, agent ...checkpo
 	if err == nil { // without a spool the checkpoint is taken all the same
 		defer unlock()
 	}
+	if e.Workspace, err = r.place(ctx, e); err != nil {
+		return out, err
+	}
 	copied := r.copy(ctx, e, &out)
 	info, err := r.conversation(ctx, e)
 	if err != nil {
@@ -128,6 +131,24 @@ func (r *Recorder) Record(ctx context.Context, e foreign.Event, agent ...checkpo
 		out.Wordless = have == none
 	}
 	return out, errors.Join(copied, err, space.Close())
+}
+
+// place returns the directory that an event concerns. A turn ends where it began: its
+// agent may have gone to another directory since.
+func (r *Recorder) place(ctx context.Context, e foreign.Event) (string, error) {
+	if e.Kind == foreign.TurnStart {
+		return e.Workspace, nil
+	}
+	turn, err := r.ending(ctx, e)
+	if err != nil || turn == nil {
+		return e.Workspace, err
+	}
+	for _, entry := range turn.Events {
+		if entry.Kind == foreign.TurnStart && entry.Workspace != "" {
+			return entry.Workspace, nil
+		}
+	}
+	return e.Workspace, nil
 }
 
 func (r *Recorder) spool(e foreign.Event) *spool.Spool {

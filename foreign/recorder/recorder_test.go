@@ -130,6 +130,34 @@ func TestTurnsAreTakenBack(t *testing.T) {
 	f.want("shell.txt", "")
 }
 
+// The agent may go to another directory in a turn, which may be another workspace. The turn
+// ends where it began.
+func TestATurnEndsWhereItBegan(t *testing.T) {
+	f := newFixture(t)
+	other, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.write("main.go", "v0")
+	f.prompt("s", "one")
+	f.edit("s", "main.go", "v1")
+	f.write("shell.txt", "made by a command")
+	began := f.dir
+	f.dir = other
+	f.write("theirs.txt", "of another project")
+	out := f.stop("s")
+	f.dir = began
+	if out.Checkpoint == nil || out.Checkpoint.Side != checkpoint.After || out.Checkpoint.Turn != 1 {
+		t.Fatalf("the end gives %+v", out.Checkpoint)
+	}
+	f.rewind("s", "before:turn:1")
+	f.want("main.go", "v0")
+	f.want("shell.txt", "")
+	if data, err := os.ReadFile(filepath.Join(other, "theirs.txt")); err != nil || string(data) != "of another project" {
+		t.Errorf("the other project has %q, %v", data, err)
+	}
+}
+
 // A turn that was interrupted ends with the next prompt. What its edit tools named is its
 // work; what else changed since may be the user's and is left alone.
 func TestInterruptedTurnClaimsNothingOfOthers(t *testing.T) {

@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -158,7 +159,7 @@ func (r *Recorder) edited(root, dir string, entry spool.Entry) (paths []string, 
 	if tool != foreign.EditTool && tool != foreign.DeleteTool {
 		return nil, false
 	}
-	return within(root, dir, paths), tool == foreign.DeleteTool
+	return within(root, cmp.Or(entry.Workspace, dir), paths), tool == foreign.DeleteTool
 }
 
 // within returns paths relative to a workspace, without those outside of it.
