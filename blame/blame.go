@@ -99,6 +99,9 @@ const (
 	WhyForgotten Why = "forgotten"
 	// WhyUnseen: it was written while the file was not captured.
 	WhyUnseen Why = "not-captured"
+	// WhyInterrupted: it was written after a turn whose end nobody saw, by the turn or by the
+	// user.
+	WhyInterrupted Why = "interrupted-turn"
 	// WhyMerged: a rewind that merged lines made it.
 	WhyMerged Why = "merged"
 )
@@ -184,6 +187,8 @@ func originOf(v *checkpoint.Version) Origin {
 		o.Kind = Agent
 	case checkpoint.BySeveral:
 		o.Kind = Several
+	case checkpoint.ByUserOrLost:
+		o.Why = WhyInterrupted
 	case checkpoint.ByUnseen:
 		o.Why = WhyUnseen
 	default:

@@ -269,6 +269,8 @@ func perhapsMine(conversation string, by Writer, asked bool) bool {
 		return true
 	case BySeveral:
 		return asked && slices.Contains(by.Among, conversation)
+	case ByUserOrLost:
+		return asked && (conversation == "" || slices.Contains(by.Among, conversation))
 	case ByUser, ByUnseen:
 		return asked && conversation == ""
 	}

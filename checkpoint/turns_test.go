@@ -164,6 +164,37 @@ func TestTurnEndsWithItsProcess(t *testing.T) {
 	}
 }
 
+// What changed after the last evidence of a killed turn may be the user's or the turn's. It
+// is left alone unless it is named, and nobody is called its author.
+func TestChangedAfterALostTurn(t *testing.T) {
+	f := newFixture(t)
+	f.processes(1)
+	a := hold("A", 1, 1)
+	f.write("a", "0\n")
+	c1 := f.save(a.at(Before))
+	f.write("a", "1\n")
+	f.save(a.at(NoSide))
+	f.processes()
+	f.write("whose", "?\n")
+	b := f.before("B", 1)
+	if w := b.Writer(); w.Class != ByUserOrLost || !slices.Equal(w.Among, []string{"A"}) {
+		t.Errorf("the change is of %+v", w)
+	}
+	f.write("b", "B\n")
+	f.after("B", 1)
+	f.write("user", "mine\n")
+	if w := f.before("B", 2).Writer(); w.Class != ByUser {
+		t.Errorf("a later change is of %+v", w)
+	}
+	p := f.plan(RewindRequest{To: c1.ID, Conversation: "A"})
+	same(t, "A", lines(p), []string{"restore a", "keep b", "keep user", "keep whose"})
+	if a := p.Actions[3]; a.Why != WhyUnknown || a.Reason != "created after an interrupted turn, by it or by you" {
+		t.Errorf("%s is kept because %s: %s", a.Path, a.Why, a.Reason)
+	}
+	same(t, "named", lines(f.plan(RewindRequest{To: c1.ID, Conversation: "A", Paths: []string{"whose"}})), []string{"conflict whose"})
+	same(t, "named by B", lines(f.plan(RewindRequest{To: b.ID, Conversation: "B", Paths: []string{"whose"}})), nil)
+}
+
 // What changed while one turn went on and another one was killed is nobody's; what
 // changed afterwards is not in doubt.
 func TestTurnIsKilledBesideAnother(t *testing.T) {

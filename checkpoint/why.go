@@ -103,6 +103,8 @@ func whose(w *Writer, p *PathState) (Why, string) {
 		return WhyYours, "yours, saved in a checkpoint"
 	case ByUser:
 		return WhyYours, "yours, " + verb + " since"
+	case ByUserOrLost:
+		return WhyUnknown, verb + " after an interrupted turn, by it or by you"
 	case ByForgotten:
 		return WhyUnknown, verb + " between checkpoints that are no longer kept"
 	case ByUnseen:

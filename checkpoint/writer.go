@@ -20,6 +20,9 @@ const (
 	// ByUser: made while no conversation was at work, and not seen by a manual
 	// checkpoint.
 	ByUser WriterClass = "user"
+	// ByUserOrLost: made while no conversation was known to be at work, but after a turn
+	// whose end nobody saw, because it was interrupted or killed. It may be its work.
+	ByUserOrLost WriterClass = "user-or-lost"
 	// ByUnseen: made while the path was not captured, so the author is unknown.
 	ByUnseen WriterClass = "unseen"
 	// ByForgotten: made between two checkpoints whose intermediate ones are no longer
@@ -39,7 +42,7 @@ type Writer struct {
 	Rewind bool `json:"rewind,omitempty"`
 	// Checkpoint is the one that saw the change; empty for the present.
 	Checkpoint string `json:"checkpoint,omitempty"`
-	// Among lists the possible conversations, for BySeveral.
+	// Among lists the possible conversations, for BySeveral and ByUserOrLost.
 	Among []string `json:"among,omitempty"`
 
 	// turns are those that can have made the change, if there are several; nil if unknown.
@@ -55,7 +58,7 @@ func (w *Writer) maybe(conversation string, turn uint64) bool {
 	switch w.Class {
 	case ByConversation:
 		return w.Conversation == conversation && w.Turn == 0 && among
-	case BySeveral:
+	case BySeveral, ByUserOrLost:
 		return slices.Contains(w.Among, conversation) && (w.turns == nil || among)
 	}
 	return false
@@ -77,6 +80,9 @@ func (r *Record) Writer() Writer {
 	}
 	if len(suspects) == 0 { // what came after the last evidence of a lost turn is not its work
 		if r.Kind == Safety || r.Side == Before {
+			if lost := r.AtWork.conversations(true); len(lost) > 0 {
+				return Writer{Class: ByUserOrLost, Among: lost, Checkpoint: r.ID, turns: r.AtWork}
+			}
 			return Writer{Class: ByUser, Author: "user", Checkpoint: r.ID}
 		}
 		return writerOf(r, ByHand)

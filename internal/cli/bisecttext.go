@@ -94,6 +94,8 @@ func (b *bisecting) blame(good, bad *bisectState, unsure bool) (by string, takeO
 		return "one of several changes", nil
 	case rec.Kind == checkpoint.Rewound:
 		return "a rewind", nil
+	case writer.Class == checkpoint.ByUserOrLost:
+		return "an interrupted turn, or you", nil
 	case writer.Class != checkpoint.ByConversation:
 		return "you", nil
 	case writer.Turn == 0:

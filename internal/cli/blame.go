@@ -336,7 +336,7 @@ func (a *app) originAuthor(o *blame.Origin, words *blame.Words) string {
 
 var unknownWords = map[blame.Why]string{
 	blame.WhyFirst: "there at the first checkpoint", blame.WhyForgotten: "no longer kept",
-	blame.WhyUnseen: "while not captured", blame.WhyMerged: "merged by a rewind",
+	blame.WhyUnseen: "while not captured", blame.WhyInterrupted: "after an interrupted turn", blame.WhyMerged: "merged by a rewind",
 }
 
 // originPlace says when lines were written.

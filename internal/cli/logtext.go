@@ -249,6 +249,9 @@ func titleText(e *timeline.Entry, turn *timeline.Turn) string {
 	case rec.Parent == "":
 		return "first checkpoint"
 	case rec.Side == checkpoint.Before && rec.FilesChanged > 0 && rec.Kind != checkpoint.Import:
+		if rec.Writer().Class == checkpoint.ByUserOrLost {
+			return "found changed after an interrupted turn"
+		}
 		return "found changed by you"
 	}
 	return ""

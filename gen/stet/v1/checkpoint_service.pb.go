@@ -1514,7 +1514,8 @@ type BlameOrigin struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// agent, you, several or unknown.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	// Why it is unknown: before-the-first-checkpoint, forgotten, not-captured or merged.
+	// Why it is unknown: before-the-first-checkpoint, forgotten, not-captured,
+	// interrupted-turn or merged.
 	Why string `protobuf:"bytes,2,opt,name=why,proto3" json:"why,omitempty"`
 	// The checkpoint that saw the change first, with its name, such as "c7", and its place in
 	// the history, such as "before turn 1"; empty if none has it yet.

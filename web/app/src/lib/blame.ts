@@ -68,6 +68,7 @@ const reasons: Record<string, string> = {
   "before-the-first-checkpoint": "there at the first checkpoint",
   forgotten: "no longer kept",
   "not-captured": "while not captured",
+  "interrupted-turn": "after an interrupted turn",
   merged: "merged by a rewind",
 };
 

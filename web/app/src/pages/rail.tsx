@@ -178,7 +178,7 @@ export function what(e: TimelineEntry): string {
       return "made by hand";
   }
   if (e.checkpoint!.side !== 1) return "checkpoint";
-  return e.checkpoint!.parent ? "changed by you" : "the beginning";
+  return e.checkpoint!.parent ? "changed between turns" : "the beginning";
 }
 
 function currentTab() {

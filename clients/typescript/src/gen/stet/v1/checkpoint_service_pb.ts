@@ -811,7 +811,8 @@ export type BlameOrigin = Message<"stet.v1.BlameOrigin"> & {
   kind: string;
 
   /**
-   * Why it is unknown: before-the-first-checkpoint, forgotten, not-captured or merged.
+   * Why it is unknown: before-the-first-checkpoint, forgotten, not-captured,
+   * interrupted-turn or merged.
    *
    * @generated from field: string why = 2;
    */
