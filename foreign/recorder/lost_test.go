@@ -108,11 +108,14 @@ func TestEventsAtOnce(t *testing.T) {
 	f.want("main.go", "v0")
 }
 
-// The end of a turn that is recorded after the next turn began does not end that.
+// The end of a turn that is recorded after the next turn began does not end that, and what
+// the turn left is its work all the same.
 func TestLateEnd(t *testing.T) {
 	f := newFixture(t)
 	f.write("main.go", "v0")
 	f.event("s", foreign.Event{Kind: foreign.TurnStart, Raw: []byte(`{"prompt":"one"}`)})
+	f.edit("s", "edited.txt", "by an edit tool of the first turn")
+	f.write("one.txt", "by a command of the first turn")
 	end := foreign.Event{Kind: foreign.TurnEnd, Session: "s", Workspace: f.dir, Raw: []byte(`{"end":1}`)}
 	f.add("s", end)
 	f.event("s", foreign.Event{Kind: foreign.TurnStart, Raw: []byte(`{"prompt":"two"}`)})
@@ -123,4 +126,28 @@ func TestLateEnd(t *testing.T) {
 	if out := f.stop("s"); out.Checkpoint == nil {
 		t.Error("the second turn had ended")
 	}
+	f.rewind("s", "before:turn:2")
+	f.want("one.txt", "by a command of the first turn")
+	f.want("two.txt", "")
+	f.rewind("s", "before:turn:1")
+	f.want("edited.txt", "")
+	f.want("one.txt", "")
+}
+
+// The end of a turn that was never recorded does not make what the user wrote in the
+// meantime the turn's work.
+func TestLostEnd(t *testing.T) {
+	f := newFixture(t)
+	f.write("main.go", "v0")
+	f.event("s", foreign.Event{Kind: foreign.TurnStart, Raw: []byte(`{"prompt":"one"}`)})
+	f.edit("s", "edited.txt", "by an edit tool of the first turn")
+	end := foreign.Event{Kind: foreign.TurnEnd, Session: "s", Workspace: f.dir}
+	if err := spool.Open(f.r.Spool, "silent", "s").Add("x", end, time.Now().Add(-time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	f.write("mine.txt", "by the user")
+	f.event("s", foreign.Event{Kind: foreign.TurnStart, Raw: []byte(`{"prompt":"two"}`)})
+	f.rewind("s", "before:turn:1")
+	f.want("edited.txt", "")
+	f.want("mine.txt", "by the user")
 }

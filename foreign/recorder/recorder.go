@@ -165,10 +165,16 @@ func (r *Recorder) read(ctx context.Context, turn func(context.Context) (spool.T
 	return t, err
 }
 
+// endDelay is how long the end of a turn may wait to be handled. Until then what the
+// workspace has is what the turn left.
+const endDelay = 10 * time.Second
+
 // begin fills in the request for the checkpoint before a turn. A turn of the session
-// that is still open was interrupted: what its edit tools wrote is captured as its
-// work first. Other changes since its last checkpoint may be the work of others and
-// are attributed to nobody.
+// that is still open ends first. If its end was reported just now, by an event that is
+// still to be handled or whose background task has ended since, its checkpoint is taken
+// here. Otherwise it was interrupted: what its edit tools wrote is captured as its
+// work. Other changes since its last checkpoint may be the work of others and are
+// attributed to nobody.
 func (r *Recorder) begin(ctx context.Context, space *checkpoint.Workspace, info conversation.Info, e foreign.Event, req *checkpoint.Request) (bool, error) {
 	open, err := space.AtWork(ctx)
 	if err != nil {
@@ -188,20 +194,42 @@ func (r *Recorder) begin(ctx context.Context, space *checkpoint.Workspace, info 
 	}
 	req.Side, req.Turn, req.MessageID, req.Root = checkpoint.Before, tip.Turns+1, e.Turn, tip.Root
 	last := checkpoint.Turn{Number: tip.Turns}
-	interrupted := previous.Ends() == 0 // also if its agent was killed, so that it is not open
+	ended, interrupted := false, previous.Ends() == 0 // also if its agent was killed, so that it is not open
 	for _, t := range open {
 		if t.Conversation != info.ID {
 			continue
 		}
 		req.Turn = max(req.Turn, t.Number+1)
 		if t.Holder.ID == e.Session {
-			last, interrupted = t, true
+			last, ended, interrupted = t, previous.EndedAfter(time.Now().Add(-endDelay)), true
 		}
 	}
-	if !interrupted {
-		return true, nil
+	switch {
+	case ended:
+		after := *req
+		if err := r.after(ctx, space, info, last, previous, e.Workspace, &after); err != nil {
+			return false, err
+		}
+		after.MessageID = cmp.Or(after.MessageID, last.MessageID)
+		_, err = space.Checkpoint(ctx, after)
+	case interrupted:
+		err = r.interrupted(ctx, space, last, previous, e, *req)
 	}
-	return true, r.interrupted(ctx, space, last, previous, e, *req)
+	return true, err
+}
+
+// after fills in the request for the checkpoint after a turn. It has no message if the
+// turn is not copied.
+func (r *Recorder) after(ctx context.Context, space *checkpoint.Workspace, info conversation.Info, turn checkpoint.Turn, events spool.Turn, dir string, req *checkpoint.Request) error {
+	req.Touched, req.Shared = r.written(space.Path(), dir, events)
+	req.Side, req.Turn, req.MessageID = checkpoint.After, turn.Number, ""
+	if info.Save == 0 || info.Turns != turn.Number {
+		return nil
+	}
+	// The copied turn has the id that the record uses, which some events lack.
+	last, err := conversation.New(r.Blobs, r.Rows, nil).SaveAt(ctx, info.ID, info.Save)
+	req.MessageID = last.MessageID
+	return err
 }
 
 // lastBefore returns the last copied save before the turn that an event begins. Some
@@ -321,16 +349,10 @@ func (r *Recorder) end(ctx context.Context, space *checkpoint.Workspace, info co
 	if e.Kind == foreign.TaskEnd && !ended {
 		return false, nil // the turn goes on
 	}
-	req.Touched, req.Shared = r.written(space.Path(), e.Workspace, *current)
-	req.Side, req.Turn, req.MessageID = checkpoint.After, turn.Number, cmp.Or(e.Turn, turn.MessageID)
-	if info.Save > 0 && info.Turns == turn.Number {
-		// The copied turn has the id that the record uses, which some events lack.
-		last, err := conversation.New(r.Blobs, r.Rows, nil).SaveAt(ctx, info.ID, info.Save)
-		if err != nil {
-			return false, err
-		}
-		req.MessageID = cmp.Or(last.MessageID, req.MessageID)
+	if err := r.after(ctx, space, info, turn, *current, e.Workspace, req); err != nil {
+		return false, err
 	}
+	req.MessageID = cmp.Or(req.MessageID, e.Turn, turn.MessageID)
 	req.Unfinished = tasks > 0 && e.Kind != foreign.SessionEnd
 	return true, nil
 }

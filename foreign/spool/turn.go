@@ -55,6 +55,20 @@ func (t Turn) Ends() (n int) {
 	return n
 }
 
+// EndedAfter reports whether the end of the turn, or of a task that went on after it, was
+// reported after a time.
+func (t Turn) EndedAfter(at time.Time) bool {
+	ended := false
+	var last time.Time
+	for _, e := range t.Events {
+		ended = ended || e.Kind == foreign.TurnEnd || e.Kind == foreign.SessionEnd
+		if ended {
+			last = e.Time
+		}
+	}
+	return ended && last.After(at)
+}
+
 // Working reports whether the events show work whose beginning the store does not
 // have. open means that it continues; otherwise it ended with the event at last.
 func (t Turn) Working() (open bool, last time.Time) {

@@ -25,7 +25,29 @@ type Payload struct {
 	Response   json.RawMessage `json:"tool_response"`
 	ToolID     string          `json:"tool_use_id"`
 	Error      string          `json:"error"`
-	Background []any           `json:"background_tasks"`
+	Background []task          `json:"background_tasks"`
+}
+
+// task is a task in the background.
+type task struct {
+	ID string `json:"id"`
+}
+
+// UnmarshalJSON lets a task of an unknown form count as one without an id.
+func (t *task) UnmarshalJSON(data []byte) error {
+	type fields task
+	_ = json.Unmarshal(data, (*fields)(t))
+	return nil
+}
+
+// background counts the tasks that continue. The end of a subagent lists it as running.
+func (p Payload) background() (n int) {
+	for _, t := range p.Background {
+		if t.ID == "" || t.ID != p.Agent {
+			n++
+		}
+	}
+	return n
 }
 
 // Decode decodes a payload.
@@ -44,7 +66,7 @@ func Decode(payload []byte) (Payload, error) {
 func (p Payload) Event(kind foreign.EventKind, raw []byte) foreign.Event {
 	return foreign.Event{
 		Kind: kind, Session: p.Session, Turn: p.PromptID, Workspace: p.Dir, Transcript: p.Transcript,
-		Prompt: p.Prompt, Background: len(p.Background), Raw: raw,
+		Prompt: p.Prompt, Background: p.background(), Raw: raw,
 	}
 }
 

@@ -34,3 +34,20 @@ func TestPayloadWithoutSession(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// The end of a subagent lists the subagent as running; what continues are the others.
+func TestBackgroundTasks(t *testing.T) {
+	for payload, want := range map[string]int{
+		`{"session_id":"s","agent_id":"a","background_tasks":[{"id":"a","status":"running"},{"id":"b"}]}`: 1,
+		`{"session_id":"s","background_tasks":[{"id":"a"},{"id":7},"of another form",{}]}`:                4,
+		`{"session_id":"s","agent_id":"a"}`: 0,
+	} {
+		p, err := hooks.Decode([]byte(payload))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Event(foreign.TaskEnd, nil).Background; got != want {
+			t.Errorf("%s: %d tasks continue, want %d", payload, got, want)
+		}
+	}
+}
