@@ -35,9 +35,8 @@ ADAPTERS := adapters/eino adapters/gocloud
 # A compiler that collects garbage only when it is short of memory needs two thirds of the time.
 LAZYGC := env GOGC=off GOMEMLIMIT=1GiB
 
-# Without it, the page of traces of a library, which nothing serves, makes the linker keep
-# every method of the program: 13 MB.
-TAGS := grpcnotrace
+# Compiles programs as releases are.
+BUILD := internal/tools/build.sh
 
 # The systems and processors that releases are made for, and how make cross checks them: the
 # tests compile everything for Linux on amd64, where make lint vets it.
@@ -47,10 +46,10 @@ TYPES := linux/arm64,darwin/amd64,windows/arm64,freebsd/arm64
 
 # Tests need no data for debuggers, and compiling without it takes three quarters of the time.
 # What is large, written by others or generated, and seldom runs is not optimized for tests
-# either, which takes half of the time. Every target that compiles for tests says so, or Go
-# would compile twice.
+# either, which takes half of the time. The tags are the program's. Every target that compiles
+# for tests says so, or Go would compile twice.
 SELDOM := github.com/stet-dev/stet/gen github.com/aws go.opentelemetry.io google.golang.org/grpc github.com/modelcontextprotocol github.com/google github.com/prometheus github.com/yuin github.com/alecthomas go.yaml.in github.com/spf13 golang.org/x/tools github.com/segmentio golang.org/x/text golang.org/x/net
-test check full race stress lint cross test-portable test-windows test-long test-suites: export GOFLAGS := $(strip $(shell go env GOFLAGS) -gcflags=all=-dwarf=false $(foreach p,$(SELDOM),'-gcflags=$p/...=-dwarf=false -N -l'))
+test check full race stress lint cross test-portable test-windows test-long test-suites: export GOFLAGS := $(strip $(shell go env GOFLAGS) -tags=$(shell $(BUILD) --tags) -gcflags=all=-dwarf=false $(foreach p,$(SELDOM),'-gcflags=$p/...=-dwarf=false -N -l'))
 
 # Code that only computes: SQLite, which is C translated into Go, compressors and parsers. The
 # race detector would spend most of its time there and find nothing of ours, so only the Go
@@ -83,7 +82,7 @@ LONGEST := ./internal/cli ./internal/scenario ./web/e2e ./internal/suites ./post
 all: build
 
 build:
-	go build -trimpath -tags $(TAGS) -ldflags '-s -w' -o ./ ./cmd/stet ./cmd/stet-hook
+	$(BUILD) -o ./ ./cmd/stet ./cmd/stet-hook
 
 run: build
 	./stet --store $(CACHE)/run serve --demo
@@ -134,7 +133,7 @@ test-portable:
 test-windows:
 	internal/tools/wine.sh
 	mkdir -p $(CACHE)/windows
-	GOOS=windows go build -toolexec '$(LAZYGC)' -trimpath -tags $(TAGS) -o $(CACHE)/windows/ ./cmd/stet ./cmd/stet-hook
+	GOOS=windows $(BUILD) -toolexec '$(LAZYGC)' -o $(CACHE)/windows/ ./cmd/stet ./cmd/stet-hook
 	STET_PROGRAM=$(CACHE)/windows/stet.exe STET_PROGRAM_WITH=$(CURDIR)/internal/tools/wine.sh STET_PROGRAM_SHELL="cmd /c" STET_PROGRAM_ROOT=Z: \
 		internal/tools/wine.sh --during go test -vet=off -count=1 -v ./internal/smoke
 	GOOS=windows go list -toolexec '$(LAZYGC)' -e -test -export -deps -f '' $(WINDOWS) >/dev/null
@@ -144,7 +143,7 @@ test-windows:
 # and a loop device. Both back ends are tried.
 FOLDING := TestRenamesOfCaseOnly|TestFailedRenamesOfCaseOnly|TestPathsAsTheyAreSpelled|TestNamesThatAreOne|TestWhatAFileSystemCannotHave|TestTraitsOfAFoldingFileSystem|TestProgram.*
 test-folding:
-	for tags in $(TAGS) $(TAGS),portable; do mkdir -p $(CACHE)/folding/$$tags && \
+	for tags in native portable; do mkdir -p $(CACHE)/folding/$$tags && \
 		go build -trimpath -tags $$tags -o $(CACHE)/folding/$$tags/ ./cmd/stet ./cmd/stet-hook && \
 		STET_PROGRAM=$(CACHE)/folding/$$tags/stet internal/tools/folding.sh $(GOTEST) -count=1 -v -tags $$tags -run '^($(FOLDING))$$' ./workspace ./checkpoint ./internal/smoke || exit 1; done
 
@@ -177,7 +176,7 @@ image:
 test-deploy:
 	$(SETUP) git postgres versitygw
 	rm -rf $(CACHE)/deploy && mkdir -p $(CACHE)/deploy
-	go build -trimpath -tags $(TAGS) -ldflags '-s -w' -o $(CACHE)/deploy/stet ./cmd/stet
+	$(BUILD) -o $(CACHE)/deploy/stet ./cmd/stet
 	go run ./internal/tools/release -version "v$$(cat VERSION)" -allow-changes -only image -targets linux/$$(go env GOARCH) -out $(CACHE)/deploy/image
 	STET_UNITS=$(CACHE)/deploy/stet STET_UNITS_IMAGE=$$(echo $(CACHE)/deploy/image/*_image.tar) VERSITYGW=$$(internal/tools/versitygw.sh) \
 		go test -vet=off -count=1 -timeout 30m -v ./deploy/units

@@ -12,8 +12,8 @@ import (
 	"github.com/stet-dev/stet/internal/testenv"
 )
 
-// buildTags are those that the Makefile builds the program with.
-const buildTags = "grpcnotrace"
+// buildTags are those that internal/tools/build.sh builds the program with.
+const buildTags = "grpcnotrace,nopgxregisterdefaulttypes"
 
 // imports are the packages of a program, with what each imports.
 type imports struct {

@@ -16,8 +16,8 @@ func buildProgram(b *testing.B, pkg string) string {
 	b.Helper()
 	program := filepath.Join(b.TempDir(), filepath.Base(pkg))
 	const release = "github.com/stet-dev/stet/internal/cli/shortcut.Release=v0.0.0-bench"
-	cmd := exec.Command("go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w -buildid= -X "+release, "-o", program, pkg)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd := exec.Command("../tools/build.sh", "-o", program, pkg)
+	cmd.Env = append(os.Environ(), "LINK=-buildid= -X "+release)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, out)
 	}

@@ -161,7 +161,7 @@ func (r *release) sharedFiles(ctx context.Context) ([]file, error) {
 // manual writes manual pages and completions. It is a program of its own, since it has all
 // verbs inside.
 func manual(ctx context.Context, r *release, dir string) error {
-	cmd := exec.CommandContext(ctx, "go", "run", "-trimpath", "-tags", tags, "./internal/tools/manual", dir, r.date)
+	cmd := exec.CommandContext(ctx, "go", "run", "-trimpath", "./internal/tools/manual", dir, r.date)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("manual pages: %w", err)

@@ -284,18 +284,14 @@ func (r *release) programFiles(t target, dir string) ([]file, error) {
 	return out, nil
 }
 
-// Tags and flags of a build. Without the first, the page of traces of a library, which
-// nothing serves, makes the linker keep every method of the program.
-const (
-	tags  = "grpcnotrace"
-	names = "github.com/stet-dev/stet/internal/cli/shortcut."
-)
+// names are the variables that say what a program was built from.
+const names = "github.com/stet-dev/stet/internal/cli/shortcut."
 
 // compile builds a program so that the machine and the directory leave no trace in it.
 func compile(ctx context.Context, r *release, t target, program, to string) error {
-	link := strings.Join([]string{"-s -w -buildid=", "-X", names + "Release=" + r.version, "-X", names + "Commit=" + r.commit, "-X", names + "Date=" + r.date}, " ")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", tags, "-ldflags", link, "-o", to, "./cmd/"+program)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.os, "GOARCH="+t.arch, "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0")
+	link := strings.Join([]string{"-buildid=", "-X", names + "Release=" + r.version, "-X", names + "Commit=" + r.commit, "-X", names + "Date=" + r.date}, " ")
+	cmd := exec.CommandContext(ctx, "internal/tools/build.sh", "-buildvcs=false", "-o", to, "./cmd/"+program)
+	cmd.Env = append(os.Environ(), "LINK="+link, "GOOS="+t.os, "GOARCH="+t.arch, "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0")
 	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("build %s for %s/%s: %w", program, t.os, t.arch, err)
