@@ -41,6 +41,7 @@ var importMap = map[string][]string{
 	"internal/minisign":      {},
 	"internal/spelling":      {},
 	"internal/wirecode":      {},
+	"internal/unary":         {},
 	"internal/overlap":       {},
 	"internal/lookup":        {"kv", "internal/keyspace"},
 	"internal/lane":          {"kv"},
@@ -54,7 +55,7 @@ var importMap = map[string][]string{
 	"gen/anyrun/v1":          {},
 	"gen/aiserver/v1":        {"gen/agent/v1", "gen/anyrun/v1"},
 	"gen/stet/v1":            {"gen/agent/v1", "gen/aiserver/v1", "gen/anyrun/v1"},
-	"gen/...":                {"gen/..."},
+	"gen/...":                {"gen/...", "internal/unary"},
 	"workspace":              {"blob", "internal/swapdir"},
 
 	// Layers and drivers.
@@ -125,7 +126,7 @@ var importMap = map[string][]string{
 	"adapters/gocloud":     {"blob", "document", "kv", "fault"},
 	"agenttools":           {".", "blob", "blob/unsaved", "checkpoint", "conversation", "linediff", "search", "timeline", "transcript", "workspace"},
 	"internal/cli/...":     {".", "meter/...", "agenttools", "bisect", "fleet", "pack", "postgres", "access", "blob/...", "kv/...", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "transcript/...", "search/...", "linediff", "blame", "timeline", "transfer", "usage", "foreign/...", "server/...", "client/...", "kvstream/...", "web/...", "gen/...", "internal/attempt", "internal/demo", "internal/private", "internal/room", "internal/supervise", "internal/spelling", "upkeep", "mirror", "proof", "purge", "internal/cli/shortcut"},
-	"server/...":           {".", "server/...", "meter/otelmeter", "access", "blob", "blob/unsaved", "kv", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "kvstream/...", "transcript/...", "search/...", "linediff", "blame", "timeline", "transfer", "usage", "web/...", "gen/...", "internal/attempt", "internal/highlight", "internal/private", "internal/spelling", "internal/wirecode", "upkeep", "document", "stream", "subscription", "thread"},
+	"server/...":           {".", "server/...", "meter/otelmeter", "access", "blob", "blob/unsaved", "kv", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "kvstream/...", "transcript/...", "search/...", "linediff", "blame", "timeline", "transfer", "usage", "web/...", "gen/...", "internal/attempt", "internal/highlight", "internal/private", "internal/spelling", "internal/unary", "internal/wirecode", "upkeep", "document", "stream", "subscription", "thread"},
 	"server/internal/wire": {"blob", "conversation/...", "gen/..."},
 	"server/page":          {".", "blame", "blob", "kv", "conversation/...", "checkpoint", "cloudagent", "transcript", "timeline", "usage", "gen/...", "internal/attempt", "internal/highlight", "server/internal/wire"},
 	"server/streams":       {"stream", "subscription"},

@@ -40,6 +40,7 @@ var lookups = map[string]string{
 	"client: interface":                 "http.Client does the same: not every transport has idle connections to close",
 	"server: interface":                 "generated messages have these methods, and no interface of protobuf-go names them",
 	"server: shared":                    "connect hands messages to its codecs as any",
+	"internal/unary: *box":              "connect hands messages to initializers and interceptors as any",
 	"server: *guest":                    "net/http hands back the connection that this package accepted as a net.Conn",
 	"server: *access.Meter":             "a sync.Map gives back what this package put into it",
 	"sqlite: osFile":                    "SQLite's file system hands files back by its own interface",
