@@ -211,14 +211,14 @@ func TestHostileFrames(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
-			stream := s.client.Run(ctx)
+			stream, err := s.client.Run(ctx)
+			must(t, err)
 			defer func() { _ = stream.CloseRequest() }()
 			for _, f := range c.frames {
 				if err := stream.Send(f); err != nil && !errors.Is(err, io.EOF) {
 					must(t, err)
 				}
 			}
-			var err error
 			for err == nil {
 				_, err = stream.Receive()
 			}

@@ -16,7 +16,10 @@ import (
 // HTTP/2, which bidirectional streams need.
 func Connect(client agentv1connect.AgentServiceClient) Transport {
 	return TransportFunc(func(ctx context.Context) (Stream, error) {
-		stream := client.Run(ctx)
+		stream, err := client.Run(ctx)
+		if err != nil {
+			return nil, classify(ctx, "open stream", err)
+		}
 		// net/http notices the end of a context only after the request body has
 		// ended, so the body must be closed, too. Closing it twice is not an error.
 		context.AfterFunc(ctx, func() { _ = stream.CloseRequest() })
@@ -26,12 +29,12 @@ func Connect(client agentv1connect.AgentServiceClient) Transport {
 
 type connectStream struct {
 	ctx    context.Context // of the stream: shows whether the end was intended
-	stream *connect.BidiStreamForClient[agentv1.AgentClientMessage, agentv1.AgentServerMessage]
+	stream *connect.BidiStreamForClientSimple[agentv1.AgentClientMessage, agentv1.AgentServerMessage]
 }
 
 func (s *connectStream) Send(msg *agentv1.AgentClientMessage) error {
 	if err := s.stream.Send(msg); err != nil {
-		return s.classify("send frame", err)
+		return classify(s.ctx, "send frame", err)
 	}
 	return nil
 }
@@ -44,16 +47,16 @@ func (s *connectStream) Receive() (*agentv1.AgentServerMessage, error) {
 	case errors.Is(err, io.EOF) && connect.CodeOf(err) == connect.CodeUnknown:
 		return nil, io.EOF
 	}
-	return nil, s.classify("receive frame", err)
+	return nil, classify(s.ctx, "receive frame", err)
 }
 
 func (s *connectStream) CloseSend() error { return s.stream.CloseRequest() }
 
 // classify marks errors for which a new stream may help.
-func (s *connectStream) classify(doing string, err error) error {
+func classify(ctx context.Context, doing string, err error) error {
 	switch {
-	case s.ctx.Err() != nil:
-		return fmt.Errorf("%s: %w", doing, s.ctx.Err())
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", doing, ctx.Err())
 	case isLost(err):
 		return fmt.Errorf("%s: %w: %w", doing, ErrConnectionLost, err)
 	}

@@ -31,20 +31,20 @@ func (c *Client) Agents() *Agents { return &Agents{c: c} }
 
 // Create makes an agent; with an empty id the server chooses one.
 func (a *Agents) Create(ctx context.Context, id, name, conversation string) (*stetv1.Agent, error) {
-	res, err := a.c.agents.Create(ctx, connect.NewRequest(&stetv1.CreateAgentRequest{Id: id, Name: name, Conversation: conversation}))
+	res, err := a.c.agents.Create(ctx, &stetv1.CreateAgentRequest{Id: id, Name: name, Conversation: conversation})
 	if err != nil {
 		return nil, agentError(ctx, err)
 	}
-	return res.Msg.GetAgent(), nil
+	return res.GetAgent(), nil
 }
 
 // Get describes an agent.
 func (a *Agents) Get(ctx context.Context, id string) (*stetv1.Agent, error) {
-	res, err := a.c.agents.Get(ctx, connect.NewRequest(&stetv1.GetAgentRequest{Id: id}))
+	res, err := a.c.agents.Get(ctx, &stetv1.GetAgentRequest{Id: id})
 	if err != nil {
 		return nil, agentError(ctx, err)
 	}
-	return res.Msg.GetAgent(), nil
+	return res.GetAgent(), nil
 }
 
 // List yields all agents, a page at a time.
@@ -52,17 +52,17 @@ func (a *Agents) List(ctx context.Context) iter.Seq2[*stetv1.Agent, error] {
 	return func(yield func(*stetv1.Agent, error) bool) {
 		page := &stetv1.Page{}
 		for {
-			res, err := a.c.agents.List(ctx, connect.NewRequest(&stetv1.ListAgentsRequest{Page: page}))
+			res, err := a.c.agents.List(ctx, &stetv1.ListAgentsRequest{Page: page})
 			if err != nil {
 				yield(nil, agentError(ctx, err))
 				return
 			}
-			for _, agent := range res.Msg.GetAgents() {
+			for _, agent := range res.GetAgents() {
 				if !yield(agent, nil) {
 					return
 				}
 			}
-			if page.Cursor = res.Msg.GetNextCursor(); page.Cursor == "" {
+			if page.Cursor = res.GetNextCursor(); page.Cursor == "" {
 				return
 			}
 		}
@@ -73,11 +73,11 @@ func (a *Agents) List(ctx context.Context) iter.Seq2[*stetv1.Agent, error] {
 // last. If the answer is lost, only an append with a key can be repeated safely: it
 // adds nothing the second time and returns the same offset.
 func (a *Agents) Append(ctx context.Context, id, key string, updates ...*agentv1.InteractionUpdate) (string, error) {
-	res, err := a.c.agents.AppendUpdate(ctx, connect.NewRequest(&stetv1.AppendUpdateRequest{Id: id, Updates: updates, IdempotencyKey: key}))
+	res, err := a.c.agents.AppendUpdate(ctx, &stetv1.AppendUpdateRequest{Id: id, Updates: updates, IdempotencyKey: key})
 	if err != nil {
 		return "", agentError(ctx, err)
 	}
-	return res.Msg.GetOffsetKey(), nil
+	return res.GetOffsetKey(), nil
 }
 
 // SaveState stores a state with its blobs, its offset and its event together. Parts
@@ -87,12 +87,12 @@ func (a *Agents) SaveState(ctx context.Context, id string, state *aiserverv1.Clo
 	if err != nil {
 		return blob.ID{}, "", err
 	}
-	res, err := a.c.agents.SaveState(ctx, connect.NewRequest(req))
+	res, err := a.c.agents.SaveState(ctx, req)
 	if err != nil {
 		return blob.ID{}, "", agentError(ctx, err)
 	}
-	saved, err := blob.IDFromBytes(res.Msg.GetBlobId())
-	return saved, res.Msg.GetOffsetKey(), err
+	saved, err := blob.IDFromBytes(res.GetBlobId())
+	return saved, res.GetOffsetKey(), err
 }
 
 func (a *Agents) saveRequest(ctx context.Context, id string, state *aiserverv1.CloudAgentState, blobs []blob.Blob) (*stetv1.SaveAgentStateRequest, error) {
@@ -116,41 +116,41 @@ func (a *Agents) saveRequest(ctx context.Context, id string, state *aiserverv1.C
 
 // SetStatus sets the status of an agent and returns the offset of that event.
 func (a *Agents) SetStatus(ctx context.Context, id string, status cloudagent.Status) (string, error) {
-	res, err := a.c.agents.SetStatus(ctx, connect.NewRequest(&stetv1.SetAgentStatusRequest{Id: id, Status: status}))
+	res, err := a.c.agents.SetStatus(ctx, &stetv1.SetAgentStatusRequest{Id: id, Status: status})
 	if err != nil {
 		return "", agentError(ctx, err)
 	}
-	return res.Msg.GetOffsetKey(), nil
+	return res.GetOffsetKey(), nil
 }
 
 // Archive ends an agent: its log accepts no more events, and its followers end after
 // the last one.
 func (a *Agents) Archive(ctx context.Context, id string) error {
-	_, err := a.c.agents.Archive(ctx, connect.NewRequest(&stetv1.ArchiveAgentRequest{Id: id}))
+	_, err := a.c.agents.Archive(ctx, &stetv1.ArchiveAgentRequest{Id: id})
 	return agentError(ctx, err)
 }
 
 // SetSnapshot records the image of an agent's machine. An address in it is not stored.
 func (a *Agents) SetSnapshot(ctx context.Context, id string, snapshot *anyrunv1.ExternalSnapshot) error {
-	_, err := a.c.agents.SetSnapshot(ctx, connect.NewRequest(&stetv1.SetAgentSnapshotRequest{Id: id, Snapshot: snapshot}))
+	_, err := a.c.agents.SetSnapshot(ctx, &stetv1.SetAgentSnapshotRequest{Id: id, Snapshot: snapshot})
 	return agentError(ctx, err)
 }
 
 // Snapshot returns the image of an agent's machine with a new address, to download it
 // from or, with upload, to put it to. Anyone with the address has access.
 func (a *Agents) Snapshot(ctx context.Context, id string, upload bool) (*anyrunv1.ExternalSnapshot, error) {
-	res, err := a.c.agents.Snapshot(ctx, connect.NewRequest(&stetv1.AgentSnapshotRequest{Id: id, Upload: upload}))
+	res, err := a.c.agents.Snapshot(ctx, &stetv1.AgentSnapshotRequest{Id: id, Upload: upload})
 	if err != nil {
 		return nil, agentError(ctx, err)
 	}
-	return res.Msg.GetSnapshot(), nil
+	return res.GetSnapshot(), nil
 }
 
 // Watch yields what is known about an agent, now and whenever its metadata, its status
 // or its properties change. It ends with the connection; call it again then.
 func (a *Agents) Watch(ctx context.Context, id string) iter.Seq2[*stetv1.Agent, error] {
 	return func(yield func(*stetv1.Agent, error) bool) {
-		stream, err := a.c.agents.Watch(ctx, connect.NewRequest(&stetv1.WatchAgentRequest{Id: id}))
+		stream, err := a.c.agents.Watch(ctx, &stetv1.WatchAgentRequest{Id: id})
 		if err != nil {
 			yield(nil, agentError(ctx, err))
 			return
@@ -224,7 +224,7 @@ func (a *Agents) dial(ctx context.Context, id, after string, opts *FollowOptions
 	}
 	open, cancel := context.WithCancel(ctx)
 	timer := time.AfterFunc(silence, cancel)
-	stream, err := a.c.follow.StreamConversation(open, connect.NewRequest(req))
+	stream, err := a.c.follow.StreamConversation(open, req)
 	switch inTime := timer.Stop(); {
 	case err == nil && inTime:
 		return &receiver{stream: stream, cancel: cancel}, nil
@@ -291,9 +291,9 @@ func (a *Agents) fetch(ctx context.Context, agent string, ids []blob.ID) ([]blob
 
 // blob gets one blob; one that does not fit into a message comes as a stream.
 func (a *Agents) blob(ctx context.Context, agent string, id blob.ID) ([]byte, error) {
-	res, err := a.c.follow.GetBlobForAgentKV(ctx, connect.NewRequest(&aiserverv1.GetBlobForAgentKVRequest{BcId: agent, BlobId: id.Bytes()}))
+	res, err := a.c.follow.GetBlobForAgentKV(ctx, &aiserverv1.GetBlobForAgentKVRequest{BcId: agent, BlobId: id.Bytes()})
 	if err == nil {
-		return res.Msg.GetBlobData(), nil
+		return res.GetBlobData(), nil
 	}
 	if err = agentError(ctx, err); errors.Is(err, blob.ErrTooLarge) {
 		return a.c.Blobs().Get(ctx, id)

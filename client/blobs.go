@@ -53,7 +53,7 @@ func (b *Blobs) Put(ctx context.Context, blobs ...blob.Blob) error {
 		if len(req.Blobs) == 0 {
 			return nil
 		}
-		_, err := b.c.blobs.Put(ctx, connect.NewRequest(req))
+		_, err := b.c.blobs.Put(ctx, req)
 		req, size = &stetv1.PutBlobsRequest{}, 0
 		return b.putError(ctx, err)
 	}
@@ -117,21 +117,21 @@ func (b *Blobs) Has(ctx context.Context, ids ...blob.ID) ([]bool, error) {
 			req.Ids = append(req.Ids, id.Bytes())
 		}
 		ids = ids[n:]
-		res, err := b.c.blobs.Has(ctx, connect.NewRequest(req))
+		res, err := b.c.blobs.Has(ctx, req)
 		if err != nil {
 			return nil, localError(ctx, err, blob.ErrNotFound)
 		}
-		if len(res.Msg.GetHas()) != n {
-			return nil, fmt.Errorf("asked the server for %d blobs, got %d answers", n, len(res.Msg.GetHas()))
+		if len(res.GetHas()) != n {
+			return nil, fmt.Errorf("asked the server for %d blobs, got %d answers", n, len(res.GetHas()))
 		}
-		has = append(has, res.Msg.GetHas()...)
+		has = append(has, res.GetHas()...)
 	}
 	return has, nil
 }
 
 // Flush implements blob.Store.
 func (b *Blobs) Flush(ctx context.Context) error {
-	_, err := b.c.blobs.Flush(ctx, connect.NewRequest(&stetv1.FlushBlobsRequest{}))
+	_, err := b.c.blobs.Flush(ctx, &stetv1.FlushBlobsRequest{})
 	return localError(ctx, err, blob.ErrNotFound)
 }
 
@@ -142,11 +142,11 @@ func (b *Blobs) Keep(ctx context.Context, origin string, ids []blob.ID) (missing
 	for _, id := range ids {
 		req.Ids = append(req.Ids, id.Bytes())
 	}
-	res, err := b.c.blobs.Keep(ctx, connect.NewRequest(req))
+	res, err := b.c.blobs.Keep(ctx, req)
 	if err != nil {
 		return nil, localError(ctx, err, blob.ErrNotFound)
 	}
-	for _, raw := range res.Msg.GetMissing() {
+	for _, raw := range res.GetMissing() {
 		id, err := blob.IDFromBytes(raw)
 		if err != nil {
 			return nil, err
@@ -158,7 +158,7 @@ func (b *Blobs) Keep(ctx context.Context, origin string, ids []blob.ID) (missing
 
 // Open implements blob.Streamer.
 func (b *Blobs) Open(ctx context.Context, id blob.ID) (io.ReadCloser, error) {
-	stream, err := b.c.blobs.Open(ctx, connect.NewRequest(&stetv1.OpenBlobRequest{Id: id.Bytes()}))
+	stream, err := b.c.blobs.Open(ctx, &stetv1.OpenBlobRequest{Id: id.Bytes()})
 	if err != nil {
 		return nil, localError(ctx, err, blob.NotFound(id))
 	}
@@ -220,7 +220,10 @@ func (b *Blobs) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // a failed source must not look like the end of the content
-	stream := b.c.blobs.PutStream(ctx)
+	stream, err := b.c.blobs.PutStream(ctx)
+	if err != nil {
+		return b.putError(ctx, err)
+	}
 	msg := &stetv1.PutBlobStreamRequest{Id: id.Bytes(), Size: size}
 	chunk := make([]byte, chunkBytes)
 	for {
@@ -239,7 +242,7 @@ func (b *Blobs) PutFrom(ctx context.Context, id blob.ID, r io.Reader, size int64
 			return err
 		}
 	}
-	_, err := stream.CloseAndReceive()
+	_, err = stream.CloseAndReceive()
 	return b.putError(ctx, err)
 }
 
@@ -250,11 +253,11 @@ func (b *Blobs) List(ctx context.Context, after blob.ID, fn func(blob.Info) erro
 		if !after.IsZero() {
 			req.After = after.Bytes()
 		}
-		res, err := b.c.blobs.List(ctx, connect.NewRequest(req))
+		res, err := b.c.blobs.List(ctx, req)
 		if err != nil {
 			return localError(ctx, err, blob.ErrNotFound)
 		}
-		for _, entry := range res.Msg.GetBlobs() {
+		for _, entry := range res.GetBlobs() {
 			info := blob.Info{Stored: entry.GetStored()}
 			if info.ID, err = blob.IDFromBytes(entry.GetId()); err != nil {
 				return err
@@ -265,7 +268,7 @@ func (b *Blobs) List(ctx context.Context, after blob.ID, fn func(blob.Info) erro
 			}
 			after = info.ID
 		}
-		if !res.Msg.GetMore() {
+		if !res.GetMore() {
 			return nil
 		}
 	}

@@ -126,9 +126,9 @@ func TestErrorsAreNamedInEveryProtocol(t *testing.T) {
 	} {
 		httpClient, base := dial(t, srv.URL, token).HTTP()
 		one := blob.New([]byte("x"))
-		_, err := stetv1connect.NewBlobServiceClient(httpClient, base, opt).Put(t.Context(), connect.NewRequest(&stetv1.PutBlobsRequest{
+		_, err := stetv1connect.NewBlobServiceClient(httpClient, base, opt).Put(t.Context(), &stetv1.PutBlobsRequest{
 			Blobs: []*stetv1.NewBlob{{Id: one.ID.Bytes(), Data: one.Data}},
-		}))
+		})
 		var wire *connect.Error
 		if !errors.As(err, &wire) || wire.Meta().Get("Stet-Error") != "full" || wire.Code() != connect.CodeResourceExhausted {
 			t.Errorf("%s: got %v", name, err)

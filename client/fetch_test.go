@@ -39,12 +39,12 @@ type holding struct {
 	begun int
 }
 
-func (h *holding) StreamConversation(_ context.Context, req *connect.Request[aiserverv1.StreamConversationRequest], stream *connect.ServerStream[aiserverv1.StreamConversationResponse]) error {
+func (h *holding) StreamConversation(_ context.Context, req *aiserverv1.StreamConversationRequest, stream *connect.ServerStream[aiserverv1.StreamConversationResponse]) error {
 	status := cloudagent.StatusArchived
 	ended := &aiserverv1.StreamConversationResponse{Message: &aiserverv1.StreamConversationResponse_WorkflowStatusWithOffset_{
 		WorkflowStatusWithOffset: &aiserverv1.StreamConversationResponse_WorkflowStatusWithOffset{WorkflowStatus: status, OffsetKey: "0000000000000001-1"},
 	}}
-	if req.Msg.GetOffsetKey() != "" {
+	if req.GetOffsetKey() != "" {
 		return stream.Send(ended)
 	}
 	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(h.state)
@@ -57,7 +57,7 @@ func (h *holding) StreamConversation(_ context.Context, req *connect.Request[ais
 	return errors.Join(stream.Send(initial), stream.Send(ended))
 }
 
-func (h *holding) GetBlobForAgentKV(ctx context.Context, req *connect.Request[aiserverv1.GetBlobForAgentKVRequest]) (*connect.Response[aiserverv1.GetBlobForAgentKVResponse], error) {
+func (h *holding) GetBlobForAgentKV(ctx context.Context, req *aiserverv1.GetBlobForAgentKVRequest) (*aiserverv1.GetBlobForAgentKVResponse, error) {
 	h.mu.Lock()
 	if h.begun++; h.begun == sideBySide {
 		close(h.enough)
@@ -68,11 +68,11 @@ func (h *holding) GetBlobForAgentKV(ctx context.Context, req *connect.Request[ai
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	id, err := blob.IDFromBytes(req.Msg.GetBlobId())
+	id, err := blob.IDFromBytes(req.GetBlobId())
 	if err != nil || id == h.damaged {
 		return nil, connect.NewError(connect.CodeDataLoss, fmt.Errorf("blob %s is damaged: %w", id, err))
 	}
-	return connect.NewResponse(&aiserverv1.GetBlobForAgentKVResponse{BlobData: h.blobs[id]}), nil
+	return &aiserverv1.GetBlobForAgentKVResponse{BlobData: h.blobs[id]}, nil
 }
 
 // A follower fetches blobs side by side: with one after another, a server that answers the

@@ -6,8 +6,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"connectrpc.com/connect"
-
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/client"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
@@ -23,7 +21,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}))
 	defer here.Close()
 	c := dial(t, here.URL, token)
-	_, err := c.Store().Info(t.Context(), connect.NewRequest(&stetv1.StoreInfoRequest{}))
+	_, err := c.Store().Info(t.Context(), &stetv1.StoreInfoRequest{})
 	if err == nil || !strings.Contains(err.Error(), "refusing the redirect") {
 		t.Errorf("a call: %v", err)
 	}

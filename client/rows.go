@@ -30,11 +30,11 @@ func (r *Rows) Get(ctx context.Context, key string) (kv.Row, error) {
 	if err := kv.CheckKey(key); err != nil {
 		return kv.Row{}, err
 	}
-	res, err := r.c.rows.Get(ctx, connect.NewRequest(&stetv1.GetRowRequest{Key: []byte(key)}))
+	res, err := r.c.rows.Get(ctx, &stetv1.GetRowRequest{Key: []byte(key)})
 	if err != nil {
 		return kv.Row{}, localError(ctx, err, kv.NotFound(key))
 	}
-	return localRow(res.Msg.GetRow(), false), nil
+	return localRow(res.GetRow(), false), nil
 }
 
 func localRow(row *stetv1.Row, keysOnly bool) kv.Row {
@@ -53,19 +53,19 @@ func (r *Rows) Scan(ctx context.Context, in kv.Range, opts kv.ScanOptions) iter.
 			req := &stetv1.ScanRowsRequest{
 				Range: &stetv1.KeyRange{Start: []byte(in.Start), End: []byte(in.End)}, Reverse: opts.Reverse, KeysOnly: opts.KeysOnly, Limit: uint32(left),
 			}
-			res, err := r.c.rows.Scan(ctx, connect.NewRequest(req))
+			res, err := r.c.rows.Scan(ctx, req)
 			if err != nil {
 				yield(kv.Row{}, localError(ctx, err, kv.ErrNotFound))
 				return
 			}
-			rows := res.Msg.GetRows()
+			rows := res.GetRows()
 			for _, row := range rows {
 				if !yield(localRow(row, opts.KeysOnly), nil) {
 					return
 				}
 			}
 			left -= len(rows)
-			if !res.Msg.GetMore() || len(rows) == 0 || opts.Limit > 0 && left <= 0 {
+			if !res.GetMore() || len(rows) == 0 || opts.Limit > 0 && left <= 0 {
 				return
 			}
 			if last := string(rows[len(rows)-1].GetKey()); opts.Reverse {
@@ -106,7 +106,7 @@ func (r *Rows) Commit(ctx context.Context, b *kv.Batch) error {
 	for _, id := range b.Refs {
 		req.Refs = append(req.Refs, id.Bytes())
 	}
-	_, err := r.c.rows.Commit(ctx, connect.NewRequest(req))
+	_, err := r.c.rows.Commit(ctx, req)
 	if connect.CodeOf(err) == connect.CodeResourceExhausted && proto.Size(req) > serverMessage {
 		return fmt.Errorf("%w: the batch has %d bytes; the limit of a server is %d", kv.ErrTooLarge, proto.Size(req), serverMessage)
 	}
@@ -118,7 +118,7 @@ func (r *Rows) Commit(ctx context.Context, b *kv.Batch) error {
 func (r *Rows) Watch(ctx context.Context, in kv.Range) <-chan struct{} {
 	hints := make(chan struct{}, 1)
 	go func() {
-		stream, err := r.c.rows.Watch(ctx, connect.NewRequest(&stetv1.WatchRequest{Range: &stetv1.KeyRange{Start: []byte(in.Start), End: []byte(in.End)}}))
+		stream, err := r.c.rows.Watch(ctx, &stetv1.WatchRequest{Range: &stetv1.KeyRange{Start: []byte(in.Start), End: []byte(in.End)}})
 		if err != nil {
 			return
 		}

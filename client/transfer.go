@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 
-	"connectrpc.com/connect"
-
 	"github.com/stet-dev/stet/blob"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/kv"
@@ -52,9 +50,12 @@ const uploads = 3
 func (c *Client) upload(ctx context.Context, from transfer.Side, id string, lacks []blob.ID, force bool) (Moved, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream := c.transfers.Upload(ctx)
+	stream, err := c.transfers.Upload(ctx)
+	if err != nil {
+		return Moved{}, localError(ctx, err, kv.ErrNotFound)
+	}
 	out := Moved{Blobs: len(lacks)}
-	err := stream.Send(&stetv1.UploadConversationRequest{Id: id, Force: force})
+	err = stream.Send(&stetv1.UploadConversationRequest{Id: id, Force: force})
 	if err == nil {
 		err = transfer.Send(ctx, from, id, lacks, func(p transfer.Part) error {
 			for _, piece := range p.Pieces {
@@ -72,10 +73,9 @@ func (c *Client) upload(ctx context.Context, from transfer.Side, id string, lack
 	if err != nil {
 		return Moved{}, localError(ctx, err, kv.ErrNotFound)
 	}
-	m := res.Msg
 	out.Moved = transfer.Moved{
-		ID: m.GetId(), Title: m.GetTitle(), Status: transfer.Status(m.GetStatus()),
-		Saves: int(m.GetSaves()), Checkpoints: int(m.GetCheckpoints()), Rows: int(m.GetRows()),
+		ID: res.GetId(), Title: res.GetTitle(), Status: transfer.Status(res.GetStatus()),
+		Saves: int(res.GetSaves()), Checkpoints: int(res.GetCheckpoints()), Rows: int(res.GetRows()),
 	}
 	return out, nil
 }
@@ -146,7 +146,7 @@ func (c *Client) fetchLacking(ctx context.Context, id string, to blob.Store, nam
 }
 
 func (c *Client) download(ctx context.Context, req *stetv1.DownloadConversationRequest, use func(*stetv1.DownloadConversationResponse) error) error {
-	stream, err := c.transfers.Download(ctx, connect.NewRequest(req))
+	stream, err := c.transfers.Download(ctx, req)
 	if err != nil {
 		return localError(ctx, err, transfer.ErrNotFound)
 	}

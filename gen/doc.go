@@ -7,4 +7,14 @@
 // encoding, since maps have no order: whoever hashes an encoding makes it with
 // proto.MarshalOptions{Deterministic: true} and keeps the bytes that were
 // hashed.
+//
+// Clients and handlers take plain messages; headers are in the context, see
+// connect.NewClientContext and connect.CallInfoForHandlerContext. In a call
+// without streams, an interceptor finds the message in a box, which is a
+// proto.Message with the reflection of its content:
+//
+//	msg := req.Any().(proto.Message).ProtoReflect().Interface()
+//
+// It may change that message. It cannot pass another request to a handler, nor
+// return another response to a client.
 package gen

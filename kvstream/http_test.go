@@ -85,7 +85,8 @@ func (a *agentServer) run(t testing.TB, addr string, local blob.Store, serve *kv
 	client := agentv1connect.NewAgentServiceClient(&http.Client{Transport: transport}, "http://"+addr,
 		connect.WithAcceptCompression("gzip", nil, nil)) // random contents would only cost time
 	ctx, cancel := context.WithCancel(context.Background())
-	stream := client.Run(ctx)
+	stream, err := client.Run(ctx)
+	must(t, err)
 	must(t, stream.Send(&agentv1.AgentClientMessage{Message: &agentv1.AgentClientMessage_RunRequest{}}))
 	r := &run{ended: make(chan struct{})}
 	go func() {
@@ -109,7 +110,7 @@ func (a *agentServer) run(t testing.TB, addr string, local blob.Store, serve *kv
 }
 
 // serveRun is what a client does with the frames of a run.
-func serveRun(ctx context.Context, stream *connect.BidiStreamForClient[agentv1.AgentClientMessage, agentv1.AgentServerMessage], local blob.Store, serve *kvstream.ServeOptions) error {
+func serveRun(ctx context.Context, stream *connect.BidiStreamForClientSimple[agentv1.AgentClientMessage, agentv1.AgentServerMessage], local blob.Store, serve *kvstream.ServeOptions) error {
 	out := kvstream.Locked[agentv1.AgentClientMessage](stream)
 	responder := kvstream.NewResponder(kvstream.ClientFrames(out), local, serve)
 	for beats := 0; ; beats++ {

@@ -18,8 +18,8 @@ import (
 // cloud agents use.
 type followService struct{ db *stet.DB }
 
-func (s *followService) StreamConversation(ctx context.Context, req *connect.Request[aiserverv1.StreamConversationRequest], stream *connect.ServerStream[aiserverv1.StreamConversationResponse]) error {
-	opts, err := cloudagent.OptionsFor(req.Msg)
+func (s *followService) StreamConversation(ctx context.Context, req *aiserverv1.StreamConversationRequest, stream *connect.ServerStream[aiserverv1.StreamConversationResponse]) error {
+	opts, err := cloudagent.OptionsFor(req)
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func (s *followService) StreamConversation(ctx context.Context, req *connect.Req
 	if err := stream.Send(nil); err != nil {
 		return err
 	}
-	for message, err := range s.db.Agents().Messages(ctx, req.Msg.GetBcId(), opts) {
+	for message, err := range s.db.Agents().Messages(ctx, req.GetBcId(), opts) {
 		if err != nil {
 			return err
 		}
@@ -40,20 +40,20 @@ func (s *followService) StreamConversation(ctx context.Context, req *connect.Req
 	return nil
 }
 
-func (s *followService) GetLatestAgentConversationState(ctx context.Context, req *connect.Request[aiserverv1.GetLatestAgentConversationStateRequest]) (*connect.Response[aiserverv1.GetLatestAgentConversationStateResponse], error) {
-	res, err := s.db.Agents().GetLatestState(ctx, req.Msg.GetBcId())
+func (s *followService) GetLatestAgentConversationState(ctx context.Context, req *aiserverv1.GetLatestAgentConversationStateRequest) (*aiserverv1.GetLatestAgentConversationStateResponse, error) {
+	res, err := s.db.Agents().GetLatestState(ctx, req.GetBcId())
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(res), nil
+	return res, nil
 }
 
-func (s *followService) GetBlobForAgentKV(ctx context.Context, req *connect.Request[aiserverv1.GetBlobForAgentKVRequest]) (*connect.Response[aiserverv1.GetBlobForAgentKVResponse], error) {
-	id, err := blob.IDFromBytes(req.Msg.GetBlobId())
+func (s *followService) GetBlobForAgentKV(ctx context.Context, req *aiserverv1.GetBlobForAgentKVRequest) (*aiserverv1.GetBlobForAgentKVResponse, error) {
+	id, err := blob.IDFromBytes(req.GetBlobId())
 	if err != nil {
 		return nil, err
 	}
-	r, err := s.db.Agents().OpenBlob(ctx, req.Msg.GetBcId(), id)
+	r, err := s.db.Agents().OpenBlob(ctx, req.GetBcId(), id)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (s *followService) GetBlobForAgentKV(ctx context.Context, req *connect.Requ
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&aiserverv1.GetBlobForAgentKVResponse{BlobData: data}), nil
+	return &aiserverv1.GetBlobForAgentKVResponse{BlobData: data}, nil
 }
 
 // agentService is stet.v1.CloudAgentService, for clients that run agents.
@@ -85,25 +85,25 @@ func wireAgent(a cloudagent.Agent) *stetv1.Agent {
 	return out
 }
 
-func (s *agentService) Create(ctx context.Context, req *connect.Request[stetv1.CreateAgentRequest]) (*connect.Response[stetv1.CreateAgentResponse], error) {
-	a, err := s.db.Agents().Create(ctx, cloudagent.Spec{ID: req.Msg.GetId(), Name: req.Msg.GetName(), Conversation: req.Msg.GetConversation()})
+func (s *agentService) Create(ctx context.Context, req *stetv1.CreateAgentRequest) (*stetv1.CreateAgentResponse, error) {
+	a, err := s.db.Agents().Create(ctx, cloudagent.Spec{ID: req.GetId(), Name: req.GetName(), Conversation: req.GetConversation()})
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&stetv1.CreateAgentResponse{Agent: wireAgent(a)}), nil
+	return &stetv1.CreateAgentResponse{Agent: wireAgent(a)}, nil
 }
 
-func (s *agentService) Get(ctx context.Context, req *connect.Request[stetv1.GetAgentRequest]) (*connect.Response[stetv1.GetAgentResponse], error) {
-	a, err := s.db.Agents().Get(ctx, req.Msg.GetId())
+func (s *agentService) Get(ctx context.Context, req *stetv1.GetAgentRequest) (*stetv1.GetAgentResponse, error) {
+	a, err := s.db.Agents().Get(ctx, req.GetId())
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&stetv1.GetAgentResponse{Agent: wireAgent(a)}), nil
+	return &stetv1.GetAgentResponse{Agent: wireAgent(a)}, nil
 }
 
-func (s *agentService) List(ctx context.Context, req *connect.Request[stetv1.ListAgentsRequest]) (*connect.Response[stetv1.ListAgentsResponse], error) {
-	return wire.Fitting(req.Msg.GetPage().GetLimit(), func(limit int) (*stetv1.ListAgentsResponse, error) {
-		page := cloudagent.Page{After: req.Msg.GetPage().GetCursor(), Limit: limit}
+func (s *agentService) List(ctx context.Context, req *stetv1.ListAgentsRequest) (*stetv1.ListAgentsResponse, error) {
+	return wire.Fitting(req.GetPage().GetLimit(), func(limit int) (*stetv1.ListAgentsResponse, error) {
+		page := cloudagent.Page{After: req.GetPage().GetCursor(), Limit: limit}
 		listed, err := s.db.Agents().List(ctx, page)
 		if err != nil {
 			return nil, err
@@ -119,20 +119,20 @@ func (s *agentService) List(ctx context.Context, req *connect.Request[stetv1.Lis
 	})
 }
 
-func (s *agentService) AppendUpdate(ctx context.Context, req *connect.Request[stetv1.AppendUpdateRequest]) (*connect.Response[stetv1.AppendUpdateResponse], error) {
-	offset, err := s.db.Agents().AppendUpdate(ctx, req.Msg.GetId(), &cloudagent.AppendOptions{Key: req.Msg.GetIdempotencyKey()}, req.Msg.GetUpdates()...)
+func (s *agentService) AppendUpdate(ctx context.Context, req *stetv1.AppendUpdateRequest) (*stetv1.AppendUpdateResponse, error) {
+	offset, err := s.db.Agents().AppendUpdate(ctx, req.GetId(), &cloudagent.AppendOptions{Key: req.GetIdempotencyKey()}, req.GetUpdates()...)
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&stetv1.AppendUpdateResponse{OffsetKey: offset.String()}), nil
+	return &stetv1.AppendUpdateResponse{OffsetKey: offset.String()}, nil
 }
 
-func (s *agentService) SaveState(ctx context.Context, req *connect.Request[stetv1.SaveAgentStateRequest]) (*connect.Response[stetv1.SaveAgentStateResponse], error) {
-	saved, err := s.saveState(ctx, req.Msg)
+func (s *agentService) SaveState(ctx context.Context, req *stetv1.SaveAgentStateRequest) (*stetv1.SaveAgentStateResponse, error) {
+	saved, err := s.saveState(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&stetv1.SaveAgentStateResponse{BlobId: saved.State.Bytes(), OffsetKey: saved.Offset.String()}), nil
+	return &stetv1.SaveAgentStateResponse{BlobId: saved.State.Bytes(), OffsetKey: saved.Offset.String()}, nil
 }
 
 func (s *agentService) saveState(ctx context.Context, req *stetv1.SaveAgentStateRequest) (cloudagent.Saved, error) {
@@ -149,23 +149,23 @@ func (s *agentService) saveState(ctx context.Context, req *stetv1.SaveAgentState
 	return s.db.Agents().SaveStateBlob(ctx, req.GetId(), id, req.GetBlobs(), nil)
 }
 
-func (s *agentService) SetStatus(ctx context.Context, req *connect.Request[stetv1.SetAgentStatusRequest]) (*connect.Response[stetv1.SetAgentStatusResponse], error) {
-	offset, err := s.db.Agents().SetStatus(ctx, req.Msg.GetId(), req.Msg.GetStatus(), nil)
+func (s *agentService) SetStatus(ctx context.Context, req *stetv1.SetAgentStatusRequest) (*stetv1.SetAgentStatusResponse, error) {
+	offset, err := s.db.Agents().SetStatus(ctx, req.GetId(), req.GetStatus(), nil)
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&stetv1.SetAgentStatusResponse{OffsetKey: offset.String()}), nil
+	return &stetv1.SetAgentStatusResponse{OffsetKey: offset.String()}, nil
 }
 
-func (s *agentService) Archive(ctx context.Context, req *connect.Request[stetv1.ArchiveAgentRequest]) (*connect.Response[stetv1.ArchiveAgentResponse], error) {
-	if err := s.db.Agents().Archive(ctx, req.Msg.GetId()); err != nil {
+func (s *agentService) Archive(ctx context.Context, req *stetv1.ArchiveAgentRequest) (*stetv1.ArchiveAgentResponse, error) {
+	if err := s.db.Agents().Archive(ctx, req.GetId()); err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&stetv1.ArchiveAgentResponse{}), nil
+	return &stetv1.ArchiveAgentResponse{}, nil
 }
 
-func (s *agentService) Watch(ctx context.Context, req *connect.Request[stetv1.WatchAgentRequest], stream *connect.ServerStream[stetv1.WatchAgentResponse]) error {
-	for agent, err := range s.db.Agents().Subscribe(ctx, req.Msg.GetId()) {
+func (s *agentService) Watch(ctx context.Context, req *stetv1.WatchAgentRequest, stream *connect.ServerStream[stetv1.WatchAgentResponse]) error {
+	for agent, err := range s.db.Agents().Subscribe(ctx, req.GetId()) {
 		if err != nil {
 			return err
 		}
@@ -176,17 +176,17 @@ func (s *agentService) Watch(ctx context.Context, req *connect.Request[stetv1.Wa
 	return nil
 }
 
-func (s *agentService) SetSnapshot(ctx context.Context, req *connect.Request[stetv1.SetAgentSnapshotRequest]) (*connect.Response[stetv1.SetAgentSnapshotResponse], error) {
-	if err := s.db.Agents().SetSnapshot(ctx, req.Msg.GetId(), req.Msg.GetSnapshot()); err != nil {
+func (s *agentService) SetSnapshot(ctx context.Context, req *stetv1.SetAgentSnapshotRequest) (*stetv1.SetAgentSnapshotResponse, error) {
+	if err := s.db.Agents().SetSnapshot(ctx, req.GetId(), req.GetSnapshot()); err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&stetv1.SetAgentSnapshotResponse{}), nil
+	return &stetv1.SetAgentSnapshotResponse{}, nil
 }
 
-func (s *agentService) Snapshot(ctx context.Context, req *connect.Request[stetv1.AgentSnapshotRequest]) (*connect.Response[stetv1.AgentSnapshotResponse], error) {
-	snapshot, err := s.db.Agents().Snapshot(ctx, req.Msg.GetId(), req.Msg.GetUpload())
+func (s *agentService) Snapshot(ctx context.Context, req *stetv1.AgentSnapshotRequest) (*stetv1.AgentSnapshotResponse, error) {
+	snapshot, err := s.db.Agents().Snapshot(ctx, req.GetId(), req.GetUpload())
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&stetv1.AgentSnapshotResponse{Snapshot: snapshot}), nil
+	return &stetv1.AgentSnapshotResponse{Snapshot: snapshot}, nil
 }

@@ -28,25 +28,25 @@ func TestFollowAnAgent(t *testing.T) {
 	agents := stetv1connect.NewCloudAgentServiceClient(http, base)
 	follow := aiserverv1connect.NewBackgroundComposerServiceClient(http, base)
 
-	if _, err := agents.Create(ctx, connect.NewRequest(&stetv1.CreateAgentRequest{Id: "a1", Name: "fix the tests"})); err != nil {
+	if _, err := agents.Create(ctx, &stetv1.CreateAgentRequest{Id: "a1", Name: "fix the tests"}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := agents.Create(ctx, connect.NewRequest(&stetv1.CreateAgentRequest{Id: "a1"}))
+	_, err := agents.Create(ctx, &stetv1.CreateAgentRequest{Id: "a1"})
 	if connect.CodeOf(err) != connect.CodeAlreadyExists {
 		t.Errorf("creating it again: %v", err)
 	}
-	stream, err := follow.StreamConversation(ctx, connect.NewRequest(&aiserverv1.StreamConversationRequest{BcId: "a1"}))
+	stream, err := follow.StreamConversation(ctx, &aiserverv1.StreamConversationRequest{BcId: "a1"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var last string
 	for i, word := range []string{"one", "two", "three"} {
-		res, err := agents.AppendUpdate(ctx, connect.NewRequest(&stetv1.AppendUpdateRequest{Id: "a1", Updates: []*agentv1.InteractionUpdate{text(word)}}))
+		res, err := agents.AppendUpdate(ctx, &stetv1.AppendUpdateRequest{Id: "a1", Updates: []*agentv1.InteractionUpdate{text(word)}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if i == 0 {
-			last = res.Msg.GetOffsetKey()
+			last = res.GetOffsetKey()
 		}
 	}
 	var got []string
@@ -60,7 +60,7 @@ func TestFollowAnAgent(t *testing.T) {
 	}
 	stream.Close()
 
-	resumed, err := follow.StreamConversation(ctx, connect.NewRequest(&aiserverv1.StreamConversationRequest{BcId: "a1", OffsetKey: &last}))
+	resumed, err := follow.StreamConversation(ctx, &aiserverv1.StreamConversationRequest{BcId: "a1", OffsetKey: &last})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestFollowAnAgent(t *testing.T) {
 			break
 		}
 	}
-	_, err = follow.GetLatestAgentConversationState(ctx, connect.NewRequest(&aiserverv1.GetLatestAgentConversationStateRequest{BcId: "none"}))
+	_, err = follow.GetLatestAgentConversationState(ctx, &aiserverv1.GetLatestAgentConversationStateRequest{BcId: "none"})
 	if connect.CodeOf(err) != connect.CodeNotFound {
 		t.Errorf("state of a missing agent: %v", err)
 	}
@@ -83,11 +83,11 @@ func TestSavesOverTheWire(t *testing.T) {
 	ctx := t.Context()
 	http, base := dial(t, start(t, nil), token).HTTP()
 	conversations := stetv1connect.NewConversationServiceClient(http, base)
-	made, err := conversations.Create(ctx, connect.NewRequest(&stetv1.CreateConversationRequest{Title: "over the wire"}))
+	made, err := conversations.Create(ctx, &stetv1.CreateConversationRequest{Title: "over the wire"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, epoch := made.Msg.GetConversation().GetId(), made.Msg.GetConversation().GetEpoch()
+	id, epoch := made.GetConversation().GetId(), made.GetConversation().GetEpoch()
 	inline := func(texts ...string) *stetv1.SaveConversationRequest {
 		state := &agentv1.ConversationState{}
 		for _, s := range texts {
@@ -97,43 +97,43 @@ func TestSavesOverTheWire(t *testing.T) {
 		}
 		return &stetv1.SaveConversationRequest{Id: id, Epoch: epoch, State: &stetv1.SaveConversationRequest_Inline{Inline: state}}
 	}
-	if _, err := conversations.Save(ctx, connect.NewRequest(inline("hello"))); err != nil {
+	if _, err := conversations.Save(ctx, inline("hello")); err != nil {
 		t.Fatal(err)
 	}
-	saved, err := conversations.Save(ctx, connect.NewRequest(inline("hello", "again")))
-	if err != nil || saved.Msg.GetSave().GetTurns() != 2 {
+	saved, err := conversations.Save(ctx, inline("hello", "again"))
+	if err != nil || saved.GetSave().GetTurns() != 2 {
 		t.Fatalf("second save: %v, %v", saved, err)
 	}
-	transcript, err := conversations.Transcript(ctx, connect.NewRequest(&stetv1.TranscriptRequest{Id: id}))
-	if err != nil || len(transcript.Msg.GetMessages()) != 2 || transcript.Msg.GetMessages()[1].GetText() != "again" {
+	transcript, err := conversations.Transcript(ctx, &stetv1.TranscriptRequest{Id: id})
+	if err != nil || len(transcript.GetMessages()) != 2 || transcript.GetMessages()[1].GetText() != "again" {
 		t.Errorf("transcript: %v, %v", transcript, err)
 	}
-	found, err := conversations.Search(ctx, connect.NewRequest(&stetv1.SearchRequest{Query: "again"}))
-	if err != nil || len(found.Msg.GetHits()) != 1 || found.Msg.GetHits()[0].GetConversation() != id {
+	found, err := conversations.Search(ctx, &stetv1.SearchRequest{Query: "again"})
+	if err != nil || len(found.GetHits()) != 1 || found.GetHits()[0].GetConversation() != id {
 		t.Errorf("search: %v, %v", found, err)
 	}
-	if _, err := conversations.Search(ctx, connect.NewRequest(&stetv1.SearchRequest{})); connect.CodeOf(err) != connect.CodeInvalidArgument {
+	if _, err := conversations.Search(ctx, &stetv1.SearchRequest{}); connect.CodeOf(err) != connect.CodeInvalidArgument {
 		t.Errorf("search for nothing: %v", err)
 	}
-	root, err := conversations.Inspect(ctx, connect.NewRequest(&stetv1.InspectRequest{Id: saved.Msg.GetSave().GetRoot()}))
-	if err != nil || len(root.Msg.GetFields()) != 2 || root.Msg.GetFields()[0].GetRefKind() != "turn" {
+	root, err := conversations.Inspect(ctx, &stetv1.InspectRequest{Id: saved.GetSave().GetRoot()})
+	if err != nil || len(root.GetFields()) != 2 || root.GetFields()[0].GetRefKind() != "turn" {
 		t.Errorf("inspect: %v, %v", root, err)
 	}
 	// Another writer takes over; the first one is told.
 	other := inline("hello", "again", "other")
 	other.Epoch = 0
-	if _, err := conversations.Save(ctx, connect.NewRequest(other)); err != nil {
+	if _, err := conversations.Save(ctx, other); err != nil {
 		t.Fatal(err)
 	}
-	_, err = conversations.Save(ctx, connect.NewRequest(inline("hello", "again", "stale")))
+	_, err = conversations.Save(ctx, inline("hello", "again", "stale"))
 	if connect.CodeOf(err) != connect.CodeAborted {
 		t.Errorf("save of a stale writer: %v, want aborted", err)
 	}
-	history, err := conversations.History(ctx, connect.NewRequest(&stetv1.ConversationHistoryRequest{Id: id, Page: &stetv1.Page{Limit: 2}}))
-	if err != nil || len(history.Msg.GetSaves()) != 2 || history.Msg.GetNextCursor() == "" {
+	history, err := conversations.History(ctx, &stetv1.ConversationHistoryRequest{Id: id, Page: &stetv1.Page{Limit: 2}})
+	if err != nil || len(history.GetSaves()) != 2 || history.GetNextCursor() == "" {
 		t.Errorf("history: %v, %v", history, err)
 	}
-	export, err := conversations.Export(ctx, connect.NewRequest(&stetv1.ExportConversationRequest{Id: id, Format: "md"}))
+	export, err := conversations.Export(ctx, &stetv1.ExportConversationRequest{Id: id, Format: "md"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,10 +144,10 @@ func TestSavesOverTheWire(t *testing.T) {
 	if err := export.Err(); err != nil || len(exported) == 0 {
 		t.Errorf("export: %d bytes, %v", len(exported), err)
 	}
-	if _, err := conversations.Delete(ctx, connect.NewRequest(&stetv1.DeleteConversationRequest{Id: id})); err != nil {
+	if _, err := conversations.Delete(ctx, &stetv1.DeleteConversationRequest{Id: id}); err != nil {
 		t.Error(err)
 	}
-	_, err = conversations.Get(ctx, connect.NewRequest(&stetv1.GetConversationRequest{Id: id}))
+	_, err = conversations.Get(ctx, &stetv1.GetConversationRequest{Id: id})
 	var wire *connect.Error
 	if !errors.As(err, &wire) || wire.Code() != connect.CodeNotFound {
 		t.Errorf("after the deletion: %v", err)
@@ -177,7 +177,7 @@ func TestLargeBlobsOfAgentsAreRefused(t *testing.T) {
 	follow := aiserverv1connect.NewBackgroundComposerServiceClient(c, base)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err := follow.GetBlobForAgentKV(ctx, connect.NewRequest(&aiserverv1.GetBlobForAgentKVRequest{BcId: "a1", BlobId: large.ID.Bytes()}))
+	_, err := follow.GetBlobForAgentKV(ctx, &aiserverv1.GetBlobForAgentKVRequest{BcId: "a1", BlobId: large.ID.Bytes()})
 	runtime.ReadMemStats(&after)
 	if connect.CodeOf(err) != connect.CodeResourceExhausted || !strings.Contains(err.Error(), "BlobService/Open") {
 		t.Errorf("got %v", err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stet-dev/stet/access"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/internal/unary"
 )
 
 // target returns what a call removes or replaces, and whether it does.
@@ -94,7 +95,7 @@ func newAuditing(opts *Options, m *metrics) *auditing {
 
 func (a *auditing) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (res connect.AnyResponse, err error) {
-		what, ok := target(req.Any())
+		what, ok := target(unary.Message(req.Any()))
 		if !ok {
 			return next(ctx, req)
 		}

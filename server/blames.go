@@ -3,8 +3,6 @@ package server
 import (
 	"context"
 
-	"connectrpc.com/connect"
-
 	"github.com/stet-dev/stet/blame"
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/unsaved"
@@ -14,19 +12,18 @@ import (
 )
 
 // Blame returns the origins of the lines of a file.
-func (s *checkpointService) Blame(ctx context.Context, req *connect.Request[stetv1.BlameRequest]) (*connect.Response[stetv1.BlameResponse], error) {
-	m := req.Msg
-	if err := checkPaths([]string{m.GetPath()}); err != nil {
+func (s *checkpointService) Blame(ctx context.Context, req *stetv1.BlameRequest) (*stetv1.BlameResponse, error) {
+	if err := checkPaths([]string{req.GetPath()}); err != nil {
 		return nil, err
 	}
 	look := unsaved.New(s.db.Blobs(), &unsaved.Options{MaxBytes: lookBytes}) // reading must not store
 	defer look.Close()
-	at, err := s.recordAt(ctx, look, m)
+	at, err := s.recordAt(ctx, look, req)
 	if err != nil {
 		return nil, err
 	}
 	reader := blame.New(look, s.db.Checkpoints().Looking(look), s.db.Conversations())
-	file, err := reader.File(ctx, at, m.GetPath())
+	file, err := reader.File(ctx, at, req.GetPath())
 	if err != nil {
 		return nil, lost(err)
 	}
@@ -34,7 +31,7 @@ func (s *checkpointService) Blame(ctx context.Context, req *connect.Request[stet
 	if err != nil {
 		return nil, lost(err)
 	}
-	return connect.NewResponse(page.Blame(told)), nil
+	return page.Blame(told), nil
 }
 
 // recordAt returns the checkpoint that a request names. For the current workspace it makes

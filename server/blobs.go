@@ -31,8 +31,8 @@ func (s *blobService) flush(ctx context.Context) error {
 	return s.db.Blobs().Flush(ctx)
 }
 
-func (s *blobService) Get(ctx context.Context, req *connect.Request[stetv1.GetBlobRequest]) (*connect.Response[stetv1.GetBlobResponse], error) {
-	id, err := blob.IDFromBytes(req.Msg.GetId())
+func (s *blobService) Get(ctx context.Context, req *stetv1.GetBlobRequest) (*stetv1.GetBlobResponse, error) {
+	id, err := blob.IDFromBytes(req.GetId())
 	if err != nil {
 		return nil, err
 	}
@@ -44,12 +44,12 @@ func (s *blobService) Get(ctx context.Context, req *connect.Request[stetv1.GetBl
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&stetv1.GetBlobResponse{Data: data}), nil
+	return &stetv1.GetBlobResponse{Data: data}, nil
 }
 
-func (s *blobService) Put(ctx context.Context, req *connect.Request[stetv1.PutBlobsRequest]) (*connect.Response[stetv1.PutBlobsResponse], error) {
-	blobs := make([]blob.Blob, 0, len(req.Msg.GetBlobs()))
-	for _, b := range req.Msg.GetBlobs() {
+func (s *blobService) Put(ctx context.Context, req *stetv1.PutBlobsRequest) (*stetv1.PutBlobsResponse, error) {
+	blobs := make([]blob.Blob, 0, len(req.GetBlobs()))
+	for _, b := range req.GetBlobs() {
 		one, err := newBlob(b)
 		if err != nil {
 			return nil, err
@@ -62,7 +62,7 @@ func (s *blobService) Put(ctx context.Context, req *connect.Request[stetv1.PutBl
 	if err := s.flush(ctx); err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&stetv1.PutBlobsResponse{}), nil
+	return &stetv1.PutBlobsResponse{}, nil
 }
 
 func newBlob(b *stetv1.NewBlob) (blob.Blob, error) {
@@ -82,9 +82,9 @@ func newBlob(b *stetv1.NewBlob) (blob.Blob, error) {
 	return one, nil
 }
 
-func (s *blobService) Has(ctx context.Context, req *connect.Request[stetv1.HasBlobsRequest]) (*connect.Response[stetv1.HasBlobsResponse], error) {
-	ids := make([]blob.ID, len(req.Msg.GetIds()))
-	for i, raw := range req.Msg.GetIds() {
+func (s *blobService) Has(ctx context.Context, req *stetv1.HasBlobsRequest) (*stetv1.HasBlobsResponse, error) {
+	ids := make([]blob.ID, len(req.GetIds()))
+	for i, raw := range req.GetIds() {
 		id, err := blob.IDFromBytes(raw)
 		if err != nil {
 			return nil, err
@@ -95,25 +95,25 @@ func (s *blobService) Has(ctx context.Context, req *connect.Request[stetv1.HasBl
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&stetv1.HasBlobsResponse{Has: has}), nil
+	return &stetv1.HasBlobsResponse{Has: has}, nil
 }
 
-func (s *blobService) Flush(ctx context.Context, _ *connect.Request[stetv1.FlushBlobsRequest]) (*connect.Response[stetv1.FlushBlobsResponse], error) {
+func (s *blobService) Flush(ctx context.Context, _ *stetv1.FlushBlobsRequest) (*stetv1.FlushBlobsResponse, error) {
 	if err := s.db.Blobs().Flush(ctx); err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&stetv1.FlushBlobsResponse{}), nil
+	return &stetv1.FlushBlobsResponse{}, nil
 }
 
-func (s *blobService) List(ctx context.Context, req *connect.Request[stetv1.ListBlobsRequest]) (*connect.Response[stetv1.ListBlobsResponse], error) {
+func (s *blobService) List(ctx context.Context, req *stetv1.ListBlobsRequest) (*stetv1.ListBlobsResponse, error) {
 	var after blob.ID
-	if raw := req.Msg.GetAfter(); len(raw) > 0 {
+	if raw := req.GetAfter(); len(raw) > 0 {
 		var err error
 		if after, err = blob.IDFromBytes(raw); err != nil {
 			return nil, err
 		}
 	}
-	limit := wire.PageSize(req.Msg.GetLimit())
+	limit := wire.PageSize(req.GetLimit())
 	res := &stetv1.ListBlobsResponse{}
 	err := s.db.List(ctx, after, func(info blob.Info) error {
 		if len(res.Blobs) == limit {
@@ -130,11 +130,11 @@ func (s *blobService) List(ctx context.Context, req *connect.Request[stetv1.List
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	return connect.NewResponse(res), nil
+	return res, nil
 }
 
-func (s *blobService) Open(ctx context.Context, req *connect.Request[stetv1.OpenBlobRequest], stream *connect.ServerStream[stetv1.OpenBlobResponse]) error {
-	id, err := blob.IDFromBytes(req.Msg.GetId())
+func (s *blobService) Open(ctx context.Context, req *stetv1.OpenBlobRequest, stream *connect.ServerStream[stetv1.OpenBlobResponse]) error {
+	id, err := blob.IDFromBytes(req.GetId())
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (s *blobService) Open(ctx context.Context, req *connect.Request[stetv1.Open
 	}
 }
 
-func (s *blobService) PutStream(ctx context.Context, stream *connect.ClientStream[stetv1.PutBlobStreamRequest]) (*connect.Response[stetv1.PutBlobsResponse], error) {
+func (s *blobService) PutStream(ctx context.Context, stream *connect.ClientStream[stetv1.PutBlobStreamRequest]) (*stetv1.PutBlobsResponse, error) {
 	if !stream.Receive() {
 		if err := stream.Err(); err != nil {
 			return nil, err
@@ -179,7 +179,7 @@ func (s *blobService) PutStream(ctx context.Context, stream *connect.ClientStrea
 	if err := s.flush(ctx); err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&stetv1.PutBlobsResponse{}), nil
+	return &stetv1.PutBlobsResponse{}, nil
 }
 
 // streamReader reads the chunks of a client's stream.
@@ -203,16 +203,16 @@ func (r *streamReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (s *blobService) Keep(ctx context.Context, req *connect.Request[stetv1.KeepBlobsRequest]) (*connect.Response[stetv1.KeepBlobsResponse], error) {
-	ids := make([]blob.ID, len(req.Msg.GetIds()))
-	for i, raw := range req.Msg.GetIds() {
+func (s *blobService) Keep(ctx context.Context, req *stetv1.KeepBlobsRequest) (*stetv1.KeepBlobsResponse, error) {
+	ids := make([]blob.ID, len(req.GetIds()))
+	for i, raw := range req.GetIds() {
 		id, err := blob.IDFromBytes(raw)
 		if err != nil {
 			return nil, err
 		}
 		ids[i] = id
 	}
-	missing, err := s.db.KeepFor(ctx, req.Msg.GetOrigin(), ids)
+	missing, err := s.db.KeepFor(ctx, req.GetOrigin(), ids)
 	if err != nil {
 		return nil, err
 	}
@@ -220,5 +220,5 @@ func (s *blobService) Keep(ctx context.Context, req *connect.Request[stetv1.Keep
 	for _, id := range missing {
 		res.Missing = append(res.Missing, id.Bytes())
 	}
-	return connect.NewResponse(res), nil
+	return res, nil
 }

@@ -44,10 +44,15 @@ func newRequestID() string {
 }
 
 // onThisMachine reports whether a call came over a loopback address.
-func onThisMachine(peer connect.Peer) bool {
-	host, _, err := net.SplitHostPort(peer.Addr)
+func onThisMachine(ctx context.Context) bool {
+	call, ok := connect.CallInfoForHandlerContext(ctx)
+	if !ok {
+		return false
+	}
+	addr := call.Peer().Addr
+	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		host = peer.Addr
+		host = addr
 	}
 	ip := net.ParseIP(host)
 	return ip != nil && ip.IsLoopback()

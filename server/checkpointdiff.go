@@ -60,31 +60,31 @@ func wireFile(path string, e workspace.Entry) *stetv1.CheckpointFile {
 
 // Files lists the files below a directory, sorted by path. A list that is too long
 // omits the deepest files, which can be requested by their directory.
-func (s *checkpointService) Files(ctx context.Context, req *connect.Request[stetv1.CheckpointFilesRequest]) (*connect.Response[stetv1.CheckpointFilesResponse], error) {
-	rec, err := s.resolve(ctx, req.Msg.GetWorkspace(), "", req.Msg.GetRef())
+func (s *checkpointService) Files(ctx context.Context, req *stetv1.CheckpointFilesRequest) (*stetv1.CheckpointFilesResponse, error) {
+	rec, err := s.resolve(ctx, req.GetWorkspace(), "", req.GetRef())
 	if err != nil {
 		return nil, err
 	}
-	top, err := s.lookup(ctx, rec.Tree, req.Msg.GetPath())
+	top, err := s.lookup(ctx, rec.Tree, req.GetPath())
 	if err != nil {
 		return nil, err
 	}
 	if top.Kind != workspace.Dir {
-		return nil, invalid("%q is a %s", req.Msg.GetPath(), top.Kind)
+		return nil, invalid("%q is a %s", req.GetPath(), top.Kind)
 	}
-	if req.Msg.GetShallow() || req.Msg.GetContains() != "" {
-		res, err := s.countFiles(ctx, top.ID, req.Msg)
+	if req.GetShallow() || req.GetContains() != "" {
+		res, err := s.countFiles(ctx, top.ID, req)
 		if err != nil {
 			return nil, err
 		}
-		return connect.NewResponse(res), nil
+		return res, nil
 	}
 	type dir struct {
 		path string
 		node blob.ID
 	}
 	res, bytes := &stetv1.CheckpointFilesResponse{}, wire.MaxMessage/2
-	for todo := []dir{{req.Msg.GetPath(), top.ID}}; len(todo) > 0; todo = todo[1:] {
+	for todo := []dir{{req.GetPath(), top.ID}}; len(todo) > 0; todo = todo[1:] {
 		entries, err := workspace.Load(ctx, s.db.Blobs(), todo[0].node)
 		if err != nil {
 			return nil, lost(err)
@@ -111,16 +111,16 @@ func (s *checkpointService) Files(ctx context.Context, req *connect.Request[stet
 		}
 	}
 	slices.SortFunc(res.Files, func(a, b *stetv1.CheckpointFile) int { return cmp.Compare(a.GetPath(), b.GetPath()) })
-	return connect.NewResponse(res), nil
+	return res, nil
 }
 
 // File returns the content of a file, or the target of a link.
-func (s *checkpointService) File(ctx context.Context, req *connect.Request[stetv1.CheckpointFileRequest]) (*connect.Response[stetv1.CheckpointFileResponse], error) {
-	rec, err := s.resolve(ctx, req.Msg.GetWorkspace(), "", req.Msg.GetRef())
+func (s *checkpointService) File(ctx context.Context, req *stetv1.CheckpointFileRequest) (*stetv1.CheckpointFileResponse, error) {
+	rec, err := s.resolve(ctx, req.GetWorkspace(), "", req.GetRef())
 	if err != nil {
 		return nil, err
 	}
-	path := req.Msg.GetPath()
+	path := req.GetPath()
 	e, err := s.lookup(ctx, rec.Tree, path)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (s *checkpointService) File(ctx context.Context, req *connect.Request[stetv
 	if res.Binary = linediff.Binary(res.Content); !res.Binary {
 		res.Html = page.File(ctx, path, wire.Valid(string(res.Content)))
 	}
-	return connect.NewResponse(res), nil
+	return res, nil
 }
 
 // beginning returns the part of a file or link that fits into an answer.
@@ -153,18 +153,17 @@ func (s *checkpointService) beginning(ctx context.Context, e workspace.Entry) ([
 	return data, errors.Join(err, r.Close())
 }
 
-func (s *checkpointService) Diff(ctx context.Context, req *connect.Request[stetv1.DiffRequest]) (*connect.Response[stetv1.DiffResponse], error) {
-	m := req.Msg
-	if err := checkPaths(m.GetPaths()); err != nil {
+func (s *checkpointService) Diff(ctx context.Context, req *stetv1.DiffRequest) (*stetv1.DiffResponse, error) {
+	if err := checkPaths(req.GetPaths()); err != nil {
 		return nil, err
 	}
 	look := unsaved.New(s.db.Blobs(), &unsaved.Options{MaxBytes: lookBytes}) // reading must not store
 	defer look.Close()
-	from, fromRec, err := s.treeAt(ctx, look, m, m.GetFrom())
+	from, fromRec, err := s.treeAt(ctx, look, req, req.GetFrom())
 	if err != nil {
 		return nil, err
 	}
-	to, toRec, err := s.treeAt(ctx, look, m, cmp.Or(m.GetTo(), "@"))
+	to, toRec, err := s.treeAt(ctx, look, req, cmp.Or(req.GetTo(), "@"))
 	if err != nil {
 		return nil, err
 	}
@@ -176,15 +175,15 @@ func (s *checkpointService) Diff(ctx context.Context, req *connect.Request[stetv
 		return nil, lost(err)
 	}
 	res, room := &stetv1.DiffResponse{}, maxDiffText
-	if m.GetStatOnly() {
+	if req.GetStatOnly() {
 		room = -1
 	}
 	coloured, done := highlight.Request(ctx)
 	defer done()
-	if m.GetPlain() {
+	if req.GetPlain() {
 		done() // nothing is highlighted after the time is over
 	}
-	for _, c := range linediff.Files(changes, m.GetPaths()) {
+	for _, c := range linediff.Files(changes, req.GetPaths()) {
 		compared, err := linediff.Compare(ctx, look, c)
 		if err != nil {
 			return nil, lost(err)
@@ -194,7 +193,7 @@ func (s *checkpointService) Diff(ctx context.Context, req *connect.Request[stetv
 		res.Added += file.GetAdded()
 		res.Removed += file.GetRemoved()
 	}
-	return connect.NewResponse(res), nil
+	return res, nil
 }
 
 // treeAt returns the tree that a reference names, and its checkpoint. The current

@@ -120,28 +120,27 @@ func workspaceID(ctx context.Context, name string) (string, error) {
 }
 
 // Create captures a workspace.
-func (s *checkpointService) Create(ctx context.Context, req *connect.Request[stetv1.CreateCheckpointRequest]) (*connect.Response[stetv1.CreateCheckpointResponse], error) {
-	m := req.Msg
-	if err := checkPaths(m.GetPaths()); err != nil {
+func (s *checkpointService) Create(ctx context.Context, req *stetv1.CreateCheckpointRequest) (*stetv1.CreateCheckpointResponse, error) {
+	if err := checkPaths(req.GetPaths()); err != nil {
 		return nil, err
 	}
-	if _, known := stetv1.Side_name[int32(m.GetSide())]; !known {
-		return nil, invalid("side %d is unknown", m.GetSide())
+	if _, known := stetv1.Side_name[int32(req.GetSide())]; !known {
+		return nil, invalid("side %d is unknown", req.GetSide())
 	}
-	root, err := s.rootAt(ctx, m.GetConversation(), m.GetMessageId())
+	root, err := s.rootAt(ctx, req.GetConversation(), req.GetMessageId())
 	if err != nil {
 		return nil, err
 	}
-	by, err := holder(req)
+	by, err := holder(ctx, req)
 	if err != nil {
 		return nil, err
 	}
 	var made *checkpoint.Result
-	err = s.in(ctx, m.GetWorkspace(), func(w *checkpoint.Workspace) (err error) {
+	err = s.in(ctx, req.GetWorkspace(), func(w *checkpoint.Workspace) (err error) {
 		made, err = w.Checkpoint(ctx, checkpoint.Request{
-			Conversation: m.GetConversation(), Root: root, MessageID: m.GetMessageId(), Turn: uint64(m.GetTurn()), Side: m.GetSide(),
-			Author: m.GetAuthor(), Label: m.GetLabel(), Tool: m.GetTool(), Touched: m.GetPaths(), Paths: m.GetPaths(),
-			Holder: by, Auto: m.GetAuto(),
+			Conversation: req.GetConversation(), Root: root, MessageID: req.GetMessageId(), Turn: uint64(req.GetTurn()), Side: req.GetSide(),
+			Author: req.GetAuthor(), Label: req.GetLabel(), Tool: req.GetTool(), Touched: req.GetPaths(), Paths: req.GetPaths(),
+			Holder: by, Auto: req.GetAuto(),
 		})
 		return err
 	})
@@ -149,7 +148,7 @@ func (s *checkpointService) Create(ctx context.Context, req *connect.Request[ste
 		return nil, err
 	}
 	if made.Record == nil && made.Skipped == checkpoint.SkippedThrottled {
-		return connect.NewResponse(&stetv1.CreateCheckpointResponse{Skipped: made.Skipped}), nil
+		return &stetv1.CreateCheckpointResponse{Skipped: made.Skipped}, nil
 	}
 	if made.Record == nil {
 		return nil, fmt.Errorf("%w: %s", checkpoint.ErrDisabled, made.Skipped)
@@ -167,28 +166,27 @@ func (s *checkpointService) Create(ctx context.Context, req *connect.Request[ste
 	if made.StateError != nil {
 		res.StateLost = made.StateError.Error()
 	}
-	return connect.NewResponse(res), nil
+	return res, nil
 }
 
 // holder returns what holds a turn open: the process that the caller names. A process
 // of another machine cannot be seen from here, so only callers on this machine may
 // name one. Its command is not looked up, because everyone who reads the workspace
 // would see it.
-func holder(req *connect.Request[stetv1.CreateCheckpointRequest]) (checkpoint.Holder, error) {
-	m := req.Msg
-	if m.GetPid() == 0 {
+func holder(ctx context.Context, req *stetv1.CreateCheckpointRequest) (checkpoint.Holder, error) {
+	if req.GetPid() == 0 {
 		return checkpoint.Holder{}, nil
 	}
-	if m.GetSide() != checkpoint.Before || m.GetConversation() == "" {
+	if req.GetSide() != checkpoint.Before || req.GetConversation() == "" {
 		return checkpoint.Holder{}, invalid("pid needs a conversation and the side before")
 	}
-	if !onThisMachine(req.Peer()) {
+	if !onThisMachine(ctx) {
 		return checkpoint.Holder{}, invalid("pid is only for callers on the server's machine")
 	}
-	if m.GetPid() > math.MaxInt32 {
+	if req.GetPid() > math.MaxInt32 {
 		return checkpoint.Holder{}, invalid("no such pid")
 	}
-	return checkpoint.HolderOf(int(m.GetPid()), m.GetAuthor())
+	return checkpoint.HolderOf(int(req.GetPid()), req.GetAuthor())
 }
 
 // rootAt returns the state of a conversation at a message, else the current one; zero
@@ -211,9 +209,9 @@ func (s *checkpointService) rootAt(ctx context.Context, conv, message string) (r
 }
 
 // List omits what checkpoints did not capture; Get includes it.
-func (s *checkpointService) List(ctx context.Context, req *connect.Request[stetv1.ListCheckpointsRequest]) (*connect.Response[stetv1.ListCheckpointsResponse], error) {
-	return wire.Fitting(uint32(wire.PageSize(req.Msg.GetPage().GetLimit())), func(limit int) (*stetv1.ListCheckpointsResponse, error) {
-		m, before := req.Msg, req.Msg.GetPage().GetCursor()
+func (s *checkpointService) List(ctx context.Context, req *stetv1.ListCheckpointsRequest) (*stetv1.ListCheckpointsResponse, error) {
+	return wire.Fitting(uint32(wire.PageSize(req.GetPage().GetLimit())), func(limit int) (*stetv1.ListCheckpointsResponse, error) {
+		before := req.GetPage().GetCursor()
 		if before != "" && !checkpoint.ValidID(before) {
 			return nil, invalid("invalid cursor for this list")
 		}
@@ -248,12 +246,12 @@ func (s *checkpointService) List(ctx context.Context, req *connect.Request[stetv
 			return nil
 		}
 		switch {
-		case m.GetWorkspace() != "":
-			err = s.in(ctx, m.GetWorkspace(), func(w *checkpoint.Workspace) error {
-				return fill(w.List(ctx, &checkpoint.ListOptions{Conversation: m.GetConversation(), Before: before}))
+		case req.GetWorkspace() != "":
+			err = s.in(ctx, req.GetWorkspace(), func(w *checkpoint.Workspace) error {
+				return fill(w.List(ctx, &checkpoint.ListOptions{Conversation: req.GetConversation(), Before: before}))
 			})
-		case m.GetConversation() != "":
-			err = fill(s.db.Checkpoints().ListConversation(ctx, m.GetConversation()))
+		case req.GetConversation() != "":
+			err = fill(s.db.Checkpoints().ListConversation(ctx, req.GetConversation()))
 		default:
 			err = fill(s.db.Checkpoints().List(ctx, &checkpoint.ListOptions{Before: before}))
 		}
@@ -264,8 +262,8 @@ func (s *checkpointService) List(ctx context.Context, req *connect.Request[stetv
 	})
 }
 
-func (s *checkpointService) Get(ctx context.Context, req *connect.Request[stetv1.GetCheckpointRequest]) (*connect.Response[stetv1.GetCheckpointResponse], error) {
-	rec, err := s.resolve(ctx, req.Msg.GetWorkspace(), req.Msg.GetConversation(), req.Msg.GetRef())
+func (s *checkpointService) Get(ctx context.Context, req *stetv1.GetCheckpointRequest) (*stetv1.GetCheckpointResponse, error) {
+	rec, err := s.resolve(ctx, req.GetWorkspace(), req.GetConversation(), req.GetRef())
 	if err != nil {
 		return nil, err
 	}
@@ -282,33 +280,32 @@ func (s *checkpointService) Get(ctx context.Context, req *connect.Request[stetv1
 		return nil, lost(err)
 	}
 	out.NotCaptured = wireSkipped(skipped)
-	return connect.NewResponse(&stetv1.GetCheckpointResponse{Checkpoint: out}), nil
+	return &stetv1.GetCheckpointResponse{Checkpoint: out}, nil
 }
 
-func (s *checkpointService) Pin(ctx context.Context, req *connect.Request[stetv1.PinRequest]) (*connect.Response[stetv1.PinResponse], error) {
-	m := req.Msg
-	rec, err := s.resolve(ctx, m.GetWorkspace(), m.GetConversation(), m.GetRef())
+func (s *checkpointService) Pin(ctx context.Context, req *stetv1.PinRequest) (*stetv1.PinResponse, error) {
+	rec, err := s.resolve(ctx, req.GetWorkspace(), req.GetConversation(), req.GetRef())
 	if err != nil {
 		return nil, err
 	}
-	if err := s.db.Checkpoints().Pin(ctx, m.GetName(), rec.ID, ""); err != nil {
+	if err := s.db.Checkpoints().Pin(ctx, req.GetName(), rec.ID, ""); err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&stetv1.PinResponse{}), nil
+	return &stetv1.PinResponse{}, nil
 }
 
-func (s *checkpointService) Unpin(ctx context.Context, req *connect.Request[stetv1.UnpinRequest]) (*connect.Response[stetv1.UnpinResponse], error) {
-	id, err := workspaceID(ctx, req.Msg.GetWorkspace())
+func (s *checkpointService) Unpin(ctx context.Context, req *stetv1.UnpinRequest) (*stetv1.UnpinResponse, error) {
+	id, err := workspaceID(ctx, req.GetWorkspace())
 	if err != nil {
 		return nil, err
 	}
-	if err := s.db.Checkpoints().Unpin(ctx, id, req.Msg.GetName(), ""); err != nil {
+	if err := s.db.Checkpoints().Unpin(ctx, id, req.GetName(), ""); err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&stetv1.UnpinResponse{}), nil
+	return &stetv1.UnpinResponse{}, nil
 }
 
-func (s *checkpointService) ListPins(ctx context.Context, _ *connect.Request[stetv1.ListPinsRequest]) (*connect.Response[stetv1.ListPinsResponse], error) {
+func (s *checkpointService) ListPins(ctx context.Context, _ *stetv1.ListPinsRequest) (*stetv1.ListPinsResponse, error) {
 	pins, err := timeline.New(s.db.Checkpoints(), s.db.Conversations()).Pins(ctx)
 	if err != nil {
 		return nil, err
@@ -324,7 +321,7 @@ func (s *checkpointService) ListPins(ctx context.Context, _ *connect.Request[ste
 		}
 		res.Pins = append(res.Pins, info)
 	}
-	return connect.NewResponse(res), nil
+	return res, nil
 }
 
 // describer turns records into messages. It is for one call and caches what many of

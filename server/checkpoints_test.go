@@ -31,19 +31,19 @@ type bench struct {
 }
 
 // call makes a call that must succeed.
-func call[Req, Res any](t *testing.T, f func(context.Context, *connect.Request[Req]) (*connect.Response[Res], error), m *Req) *Res {
+func call[Req, Res any](t *testing.T, f func(context.Context, *Req) (*Res, error), m *Req) *Res {
 	t.Helper()
-	res, err := f(t.Context(), connect.NewRequest(m))
+	res, err := f(t.Context(), m)
 	if err != nil {
 		t.Fatalf("%T: %v", m, err)
 	}
-	return res.Msg
+	return res
 }
 
 // refuse makes a call that must fail with a code, and returns the message.
-func refuse[Req, Res any](t *testing.T, f func(context.Context, *connect.Request[Req]) (*connect.Response[Res], error), m *Req, code connect.Code) string {
+func refuse[Req, Res any](t *testing.T, f func(context.Context, *Req) (*Res, error), m *Req, code connect.Code) string {
 	t.Helper()
-	_, err := f(t.Context(), connect.NewRequest(m))
+	_, err := f(t.Context(), m)
 	var wire *connect.Error
 	if !errors.As(err, &wire) || wire.Code() != code {
 		t.Fatalf("%T: got %v, want %v", m, err, code)

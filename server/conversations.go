@@ -38,10 +38,9 @@ type writer struct {
 // maxWriters limits the conversations that are kept open for writing.
 const maxWriters = 1024
 
-func (s *conversationService) Create(ctx context.Context, req *connect.Request[stetv1.CreateConversationRequest]) (*connect.Response[stetv1.CreateConversationResponse], error) {
-	m := req.Msg
+func (s *conversationService) Create(ctx context.Context, req *stetv1.CreateConversationRequest) (*stetv1.CreateConversationResponse, error) {
 	c, err := s.db.Conversations().Create(ctx, conversation.Info{
-		ID: m.GetId(), Title: m.GetTitle(), Workspace: m.GetWorkspace(), Agent: m.GetAgent(), Labels: m.GetLabels(),
+		ID: req.GetId(), Title: req.GetTitle(), Workspace: req.GetWorkspace(), Agent: req.GetAgent(), Labels: req.GetLabels(),
 	})
 	if err != nil {
 		return nil, err
@@ -49,7 +48,7 @@ func (s *conversationService) Create(ctx context.Context, req *connect.Request[s
 	s.keep(c)
 	res := &stetv1.CreateConversationResponse{Conversation: wireConversation(c.Info())}
 	res.Conversation.Epoch = c.Epoch()
-	return connect.NewResponse(res), nil
+	return res, nil
 }
 
 func wireConversation(info conversation.Info) *stetv1.Conversation {
@@ -105,24 +104,23 @@ func (s *conversationService) writer(ctx context.Context, id string, epoch uint6
 	return s.keep(c), nil
 }
 
-func (s *conversationService) Save(ctx context.Context, req *connect.Request[stetv1.SaveConversationRequest]) (*connect.Response[stetv1.SaveConversationResponse], error) {
-	m := req.Msg
-	c, err := s.writer(ctx, m.GetId(), m.GetEpoch())
+func (s *conversationService) Save(ctx context.Context, req *stetv1.SaveConversationRequest) (*stetv1.SaveConversationResponse, error) {
+	c, err := s.writer(ctx, req.GetId(), req.GetEpoch())
 	if err != nil {
 		return nil, err
 	}
 	c.saving.Lock()
 	defer c.saving.Unlock()
-	if err := setState(ctx, c.Conversation, m); err != nil {
+	if err := setState(ctx, c.Conversation, req); err != nil {
 		c.Discard()
 		return nil, err
 	}
-	saved, err := c.Save(ctx, &conversation.SaveOptions{MessageID: m.GetMessageId(), Author: m.GetAuthor()})
+	saved, err := c.Save(ctx, &conversation.SaveOptions{MessageID: req.GetMessageId(), Author: req.GetAuthor()})
 	if err != nil {
 		c.Discard()
 		return nil, err
 	}
-	return connect.NewResponse(&stetv1.SaveConversationResponse{Save: wireSave(saved), Epoch: c.Epoch()}), nil
+	return &stetv1.SaveConversationResponse{Save: wireSave(saved), Epoch: c.Epoch()}, nil
 }
 
 func setState(ctx context.Context, c *conversation.Conversation, m *stetv1.SaveConversationRequest) error {
@@ -159,13 +157,13 @@ func wireSave(s conversation.Save) *stetv1.Save {
 	}
 }
 
-func (s *conversationService) Get(ctx context.Context, req *connect.Request[stetv1.GetConversationRequest]) (*connect.Response[stetv1.GetConversationResponse], error) {
-	info, err := s.db.Conversations().Get(ctx, req.Msg.GetId())
+func (s *conversationService) Get(ctx context.Context, req *stetv1.GetConversationRequest) (*stetv1.GetConversationResponse, error) {
+	info, err := s.db.Conversations().Get(ctx, req.GetId())
 	if err != nil {
 		return nil, err
 	}
 	res := &stetv1.GetConversationResponse{Conversation: wireConversation(info)}
-	if req.Msg.GetWithState() && !info.Root.IsZero() {
+	if req.GetWithState() && !info.Root.IsZero() {
 		var raw []byte
 		r, err := blob.Open(ctx, s.db.Blobs(), info.Root)
 		if err == nil {
@@ -179,7 +177,7 @@ func (s *conversationService) Get(ctx context.Context, req *connect.Request[stet
 			return nil, &conversation.HydrationError{Conversation: info.ID, Source: "pointer", Err: err}
 		}
 	}
-	return connect.NewResponse(res), nil
+	return res, nil
 }
 
 // lostState makes the loss of a conversation's current root data loss with its source.
@@ -190,11 +188,11 @@ func lostState(info conversation.Info, err error) error {
 	return err
 }
 
-func (s *conversationService) List(ctx context.Context, req *connect.Request[stetv1.ListConversationsRequest]) (*connect.Response[stetv1.ListConversationsResponse], error) {
-	return wire.Fitting(req.Msg.GetPage().GetLimit(), func(limit int) (*stetv1.ListConversationsResponse, error) {
+func (s *conversationService) List(ctx context.Context, req *stetv1.ListConversationsRequest) (*stetv1.ListConversationsResponse, error) {
+	return wire.Fitting(req.GetPage().GetLimit(), func(limit int) (*stetv1.ListConversationsResponse, error) {
 		page, err := s.db.Conversations().List(ctx, &conversation.ListOptions{
-			Cursor: req.Msg.GetPage().GetCursor(), Limit: limit,
-			Workspace: req.Msg.GetWorkspace(), Agent: req.Msg.GetAgent(),
+			Cursor: req.GetPage().GetCursor(), Limit: limit,
+			Workspace: req.GetWorkspace(), Agent: req.GetAgent(),
 		})
 		if err != nil {
 			return nil, err
@@ -208,21 +206,21 @@ func (s *conversationService) List(ctx context.Context, req *connect.Request[ste
 	})
 }
 
-func (s *conversationService) History(ctx context.Context, req *connect.Request[stetv1.ConversationHistoryRequest]) (*connect.Response[stetv1.ConversationHistoryResponse], error) {
-	return wire.Fitting(uint32(wire.PageSize(req.Msg.GetPage().GetLimit())), func(limit int) (*stetv1.ConversationHistoryResponse, error) {
+func (s *conversationService) History(ctx context.Context, req *stetv1.ConversationHistoryRequest) (*stetv1.ConversationHistoryResponse, error) {
+	return wire.Fitting(uint32(wire.PageSize(req.GetPage().GetLimit())), func(limit int) (*stetv1.ConversationHistoryResponse, error) {
 		opts := &conversation.HistoryOptions{Newest: true, Limit: limit + 1}
-		if cursor := req.Msg.GetPage().GetCursor(); cursor != "" {
+		if cursor := req.GetPage().GetCursor(); cursor != "" {
 			before, err := strconv.ParseUint(cursor, 10, 64)
 			if err != nil || before < 2 {
 				return nil, connect.NewError(connect.CodeInvalidArgument, errors.New("invalid cursor for this list"))
 			}
 			opts.To = before - 1
 		}
-		if _, err := s.db.Conversations().Get(ctx, req.Msg.GetId()); err != nil {
+		if _, err := s.db.Conversations().Get(ctx, req.GetId()); err != nil {
 			return nil, err
 		}
 		res := &stetv1.ConversationHistoryResponse{}
-		for save, err := range s.db.Conversations().History(ctx, req.Msg.GetId(), opts) {
+		for save, err := range s.db.Conversations().History(ctx, req.GetId(), opts) {
 			if err != nil {
 				return nil, err
 			}
@@ -236,19 +234,19 @@ func (s *conversationService) History(ctx context.Context, req *connect.Request[
 	})
 }
 
-func (s *conversationService) Fork(ctx context.Context, req *connect.Request[stetv1.ForkConversationRequest]) (*connect.Response[stetv1.ForkConversationResponse], error) {
-	c, err := s.db.Conversations().Fork(ctx, req.Msg.GetId(), req.Msg.GetSeq(), conversation.Info{Title: req.Msg.GetTitle()})
+func (s *conversationService) Fork(ctx context.Context, req *stetv1.ForkConversationRequest) (*stetv1.ForkConversationResponse, error) {
+	c, err := s.db.Conversations().Fork(ctx, req.GetId(), req.GetSeq(), conversation.Info{Title: req.GetTitle()})
 	if err != nil {
 		return nil, err
 	}
 	s.keep(c)
 	res := &stetv1.ForkConversationResponse{Conversation: wireConversation(c.Info())}
 	res.Conversation.Epoch = c.Epoch()
-	return connect.NewResponse(res), nil
+	return res, nil
 }
 
-func (s *conversationService) Delete(ctx context.Context, req *connect.Request[stetv1.DeleteConversationRequest]) (*connect.Response[stetv1.DeleteConversationResponse], error) {
-	id := req.Msg.GetId()
+func (s *conversationService) Delete(ctx context.Context, req *stetv1.DeleteConversationRequest) (*stetv1.DeleteConversationResponse, error) {
+	id := req.GetId()
 	err := s.db.Conversations().Delete(ctx, id, &conversation.DeleteOptions{Extend: func(b *kv.Batch) error {
 		return s.db.Checkpoints().ForgetImported(ctx, id, b)
 	}})
@@ -256,14 +254,14 @@ func (s *conversationService) Delete(ctx context.Context, req *connect.Request[s
 		return nil, err
 	}
 	s.mu.Lock()
-	delete(s.writers, req.Msg.GetId())
+	delete(s.writers, req.GetId())
 	s.mu.Unlock()
-	return connect.NewResponse(&stetv1.DeleteConversationResponse{}), nil
+	return &stetv1.DeleteConversationResponse{}, nil
 }
 
-func (s *conversationService) SetTitle(ctx context.Context, req *connect.Request[stetv1.SetConversationTitleRequest]) (*connect.Response[stetv1.SetConversationTitleResponse], error) {
-	if err := s.db.Conversations().SetTitle(ctx, req.Msg.GetId(), req.Msg.GetTitle()); err != nil {
+func (s *conversationService) SetTitle(ctx context.Context, req *stetv1.SetConversationTitleRequest) (*stetv1.SetConversationTitleResponse, error) {
+	if err := s.db.Conversations().SetTitle(ctx, req.GetId(), req.GetTitle()); err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&stetv1.SetConversationTitleResponse{}), nil
+	return &stetv1.SetConversationTitleResponse{}, nil
 }

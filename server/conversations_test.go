@@ -32,7 +32,7 @@ func TestSavesAtTheSameTimeSaveTheirOwn(t *testing.T) {
 	var calls sync.WaitGroup
 	for i := range 40 {
 		calls.Go(func() {
-			if _, err := c.Conversations().Save(t.Context(), connect.NewRequest(saveOf(conv.GetId(), fmt.Sprintf("m%d", i), conv.GetEpoch()))); err != nil {
+			if _, err := c.Conversations().Save(t.Context(), saveOf(conv.GetId(), fmt.Sprintf("m%d", i), conv.GetEpoch())); err != nil {
 				t.Errorf("save %d: %v", i, err)
 			}
 		})
@@ -100,7 +100,7 @@ func TestNamedRootsAreNotLost(t *testing.T) {
 	save := func(root []byte) *stetv1.SaveConversationRequest {
 		return &stetv1.SaveConversationRequest{Id: conv.GetId(), State: &stetv1.SaveConversationRequest_Root{Root: root}}
 	}
-	_, err := c.Conversations().Save(t.Context(), connect.NewRequest(save(never)))
+	_, err := c.Conversations().Save(t.Context(), save(never))
 	var wire *connect.Error
 	if !errors.As(err, &wire) || wire.Code() != connect.CodeFailedPrecondition || len(wire.Details()) != 1 {
 		t.Fatalf("save: %v", err)

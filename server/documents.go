@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 
-	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stet-dev/stet/blob"
@@ -19,9 +18,9 @@ const maxDocument = wire.MaxMessage / 4
 // documentService is stet.v1.DocumentService.
 type documentService struct{ documents *document.Store }
 
-func (s *documentService) Commit(ctx context.Context, req *connect.Request[stetv1.CommitDocumentsRequest]) (*connect.Response[stetv1.CommitDocumentsResponse], error) {
-	b := document.Batch{DeletePrefixes: req.Msg.GetDeletePrefixes()}
-	for _, c := range req.Msg.GetChanges() {
+func (s *documentService) Commit(ctx context.Context, req *stetv1.CommitDocumentsRequest) (*stetv1.CommitDocumentsResponse, error) {
+	b := document.Batch{DeletePrefixes: req.GetDeletePrefixes()}
+	for _, c := range req.GetChanges() {
 		change := document.Change{Name: c.GetName(), Expect: c.Expect, Delete: c.GetDelete()}
 		if set, ok := c.GetChange().(*stetv1.DocumentChange_Set); ok {
 			var err error
@@ -31,13 +30,13 @@ func (s *documentService) Commit(ctx context.Context, req *connect.Request[stetv
 		}
 		b.Changes = append(b.Changes, change)
 	}
-	docs, err := s.documents.Commit(ctx, req.Msg.GetCollection(), b)
+	docs, err := s.documents.Commit(ctx, req.GetCollection(), b)
 	res := &stetv1.CommitDocumentsResponse{}
 	for _, doc := range docs {
 		doc.Blob = blob.ID{}
 		res.Documents = append(res.Documents, wireDocument(doc))
 	}
-	return answer(res, err)
+	return res, err
 }
 
 func newDocument(m *stetv1.NewDocument) (*document.New, error) {
@@ -51,23 +50,22 @@ func newDocument(m *stetv1.NewDocument) (*document.New, error) {
 	return set, nil
 }
 
-func (s *documentService) Get(ctx context.Context, req *connect.Request[stetv1.GetDocumentsRequest]) (*connect.Response[stetv1.GetDocumentsResponse], error) {
-	docs, err := s.documents.Get(ctx, req.Msg.GetCollection(), req.Msg.GetNames()...)
+func (s *documentService) Get(ctx context.Context, req *stetv1.GetDocumentsRequest) (*stetv1.GetDocumentsResponse, error) {
+	docs, err := s.documents.Get(ctx, req.GetCollection(), req.GetNames()...)
 	res := &stetv1.GetDocumentsResponse{}
 	for _, doc := range docs {
 		res.Documents = append(res.Documents, wireDocument(doc))
 	}
-	return answer(res, err)
+	return res, err
 }
 
-func (s *documentService) List(ctx context.Context, req *connect.Request[stetv1.ListDocumentsRequest]) (*connect.Response[stetv1.ListDocumentsResponse], error) {
-	m := req.Msg
-	q := document.Query{Collection: m.GetCollection(), Prefix: m.GetPrefix(), After: m.GetAfter(), Reverse: m.GetReverse(), NamesOnly: m.GetNamesOnly()}
-	if cursor := m.GetPage().GetCursor(); cursor != "" {
+func (s *documentService) List(ctx context.Context, req *stetv1.ListDocumentsRequest) (*stetv1.ListDocumentsResponse, error) {
+	q := document.Query{Collection: req.GetCollection(), Prefix: req.GetPrefix(), After: req.GetAfter(), Reverse: req.GetReverse(), NamesOnly: req.GetNamesOnly()}
+	if cursor := req.GetPage().GetCursor(); cursor != "" {
 		q.After = cursor
 	}
 	res := &stetv1.ListDocumentsResponse{}
-	limit, size, last := wire.PageSize(m.GetPage().GetLimit()), 0, ""
+	limit, size, last := wire.PageSize(req.GetPage().GetLimit()), 0, ""
 	for doc, err := range s.documents.List(ctx, q) {
 		if err != nil && doc.Name == "" {
 			return nil, err
@@ -87,12 +85,12 @@ func (s *documentService) List(ctx context.Context, req *connect.Request[stetv1.
 		size += proto.Size(out)
 		res.Documents = append(res.Documents, out)
 	}
-	return connect.NewResponse(res), nil
+	return res, nil
 }
 
-func (s *documentService) Collections(ctx context.Context, req *connect.Request[stetv1.ListCollectionsRequest]) (*connect.Response[stetv1.ListCollectionsResponse], error) {
-	limit := wire.PageSize(req.Msg.GetPage().GetLimit())
-	collections, err := s.documents.Collections(ctx, req.Msg.GetPage().GetCursor(), limit)
+func (s *documentService) Collections(ctx context.Context, req *stetv1.ListCollectionsRequest) (*stetv1.ListCollectionsResponse, error) {
+	limit := wire.PageSize(req.GetPage().GetLimit())
+	collections, err := s.documents.Collections(ctx, req.GetPage().GetCursor(), limit)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +98,7 @@ func (s *documentService) Collections(ctx context.Context, req *connect.Request[
 	if len(collections) == limit {
 		res.NextCursor = collections[limit-1]
 	}
-	return connect.NewResponse(res), nil
+	return res, nil
 }
 
 func wireDocument(doc document.Document) *stetv1.Document {

@@ -86,7 +86,7 @@ func TestDocumentConflicts(t *testing.T) {
 	for _, expect := range []string{"", "other"} {
 		change := setDocument("a", "2")
 		change.Expect = &expect
-		_, err := documents.Commit(t.Context(), connect.NewRequest(&stetv1.CommitDocumentsRequest{Collection: "c", Changes: []*stetv1.DocumentChange{setDocument("b", "1"), change}}))
+		_, err := documents.Commit(t.Context(), &stetv1.CommitDocumentsRequest{Collection: "c", Changes: []*stetv1.DocumentChange{setDocument("b", "1"), change}})
 		if connect.CodeOf(err) != connect.CodeAborted || !strings.Contains(err.Error(), first.GetVersion()) {
 			t.Errorf("expected %q: %v", expect, err)
 		}
@@ -97,17 +97,17 @@ func TestDocumentConflicts(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 	zero := &stetv1.NewDocument{Content: &stetv1.NewDocument_Blob{Blob: make([]byte, 32)}}
-	_, err := documents.Commit(t.Context(), connect.NewRequest(&stetv1.CommitDocumentsRequest{Collection: "c", Changes: []*stetv1.DocumentChange{{Name: "a", Change: &stetv1.DocumentChange_Set{Set: zero}}}}))
+	_, err := documents.Commit(t.Context(), &stetv1.CommitDocumentsRequest{Collection: "c", Changes: []*stetv1.DocumentChange{{Name: "a", Change: &stetv1.DocumentChange_Set{Set: zero}}}})
 	if connect.CodeOf(err) != connect.CodeNotFound {
 		t.Errorf("a blob that cannot exist: %v", err)
 	}
-	_, err = stetv1connect.NewThreadServiceClient(http, base).Put(t.Context(), connect.NewRequest(&stetv1.PutFrameRequest{
+	_, err = stetv1connect.NewThreadServiceClient(http, base).Put(t.Context(), &stetv1.PutFrameRequest{
 		Key: &stetv1.FrameKey{Thread: "t", Id: "1"}, Body: &stetv1.FrameValue{Content: &stetv1.FrameValue_Blob{Blob: make([]byte, 32)}},
-	}))
+	})
 	if connect.CodeOf(err) != connect.CodeNotFound {
 		t.Errorf("a frame of a blob that cannot exist: %v", err)
 	}
-	_, err = documents.Commit(t.Context(), connect.NewRequest(&stetv1.CommitDocumentsRequest{Collection: "c", Changes: []*stetv1.DocumentChange{setDocument("", "1")}}))
+	_, err = documents.Commit(t.Context(), &stetv1.CommitDocumentsRequest{Collection: "c", Changes: []*stetv1.DocumentChange{setDocument("", "1")}})
 	if connect.CodeOf(err) != connect.CodeInvalidArgument {
 		t.Errorf("no name: %v", err)
 	}

@@ -27,9 +27,9 @@ func TestATurnIsHeldByAProcess(t *testing.T) {
 	http, base := dial(t, serveDB(t, db, &server.Options{Token: token}), token).HTTP()
 	b := newBenchAt(t, http, base)
 	create := func(side stetv1.Side, turn, pid uint32) error {
-		_, err := b.checkpoints.Create(t.Context(), connect.NewRequest(&stetv1.CreateCheckpointRequest{
+		_, err := b.checkpoints.Create(t.Context(), &stetv1.CreateCheckpointRequest{
 			Workspace: b.dir, Conversation: "held", Turn: turn, Side: side, Author: "agent", Pid: pid,
-		}))
+		})
 		return err
 	}
 	if err := create(checkpoint.Before, 1, uint32(os.Getpid())); err != nil {
@@ -72,27 +72,27 @@ func TestARewindUnderAProcessIsRefused(t *testing.T) {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		res, err := b.checkpoints.Create(t.Context(), connect.NewRequest(&stetv1.CreateCheckpointRequest{
+		res, err := b.checkpoints.Create(t.Context(), &stetv1.CreateCheckpointRequest{
 			Workspace: b.dir, Conversation: "held", Turn: turn, Side: checkpoint.Before, Author: "agent", Pid: pid,
-		}))
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return res.Msg.GetCheckpoint().GetId()
+		return res.GetCheckpoint().GetId()
 	}
 	first := create("one", 1, 0)
 	create("two", 2, uint32(os.Getpid()))
 	plan := &stetv1.PlanRewindRequest{Ref: first, Workspace: b.dir, Files: true, Exact: true}
-	planned, err := b.checkpoints.PlanRewind(t.Context(), connect.NewRequest(plan))
-	if err != nil || len(planned.Msg.GetAtWork()) == 0 {
+	planned, err := b.checkpoints.PlanRewind(t.Context(), plan)
+	if err != nil || len(planned.GetAtWork()) == 0 {
 		t.Fatalf("planned %v, %v", planned, err)
 	}
 	rewind := func(even bool) error {
-		_, err := b.checkpoints.Rewind(t.Context(), connect.NewRequest(&stetv1.RewindRequest{Plan: plan, PlanToken: planned.Msg.GetPlanToken(), EvenIfRunning: even}))
+		_, err := b.checkpoints.Rewind(t.Context(), &stetv1.RewindRequest{Plan: plan, PlanToken: planned.GetPlanToken(), EvenIfRunning: even})
 		return err
 	}
 	undo := func(even bool) error {
-		_, err := b.checkpoints.Undo(t.Context(), connect.NewRequest(&stetv1.UndoRequest{Workspace: b.dir, EvenIfRunning: even}))
+		_, err := b.checkpoints.Undo(t.Context(), &stetv1.UndoRequest{Workspace: b.dir, EvenIfRunning: even})
 		return err
 	}
 	for _, c := range []struct {

@@ -16,8 +16,7 @@ func TestHostileMessagesOfStreams(t *testing.T) {
 	for _, opts := range [][]connect.ClientOption{nil, {connect.WithGRPC()}, {connect.WithSendGzip()}} {
 		blobs := stetv1connect.NewBlobServiceClient(hc, base, opts...)
 		ctx, cancel := context.WithCancel(t.Context())
-		stream := blobs.PutStream(ctx)
-		var err error
+		stream, err := blobs.PutStream(ctx)
 		for err == nil {
 			err = stream.Send(&stetv1.PutBlobStreamRequest{Id: make([]byte, 32), Size: 64 << 20, Chunk: make([]byte, 5<<20)})
 		}

@@ -27,12 +27,12 @@ const inspectText = 64 << 10
 const inspectRefs = 20_000
 
 // Inspect shows one blob: its references, and its fields if it is a message.
-func (s *conversationService) Inspect(ctx context.Context, req *connect.Request[stetv1.InspectRequest]) (*connect.Response[stetv1.InspectResponse], error) {
-	id, err := blob.IDFromBytes(req.Msg.GetId())
+func (s *conversationService) Inspect(ctx context.Context, req *stetv1.InspectRequest) (*stetv1.InspectResponse, error) {
+	id, err := blob.IDFromBytes(req.GetId())
 	if err != nil {
 		return nil, err
 	}
-	kind, err := wire.ParseKind(req.Msg.GetKind())
+	kind, err := wire.ParseKind(req.GetKind())
 	if err != nil {
 		return nil, err
 	}
@@ -59,12 +59,12 @@ func (s *conversationService) Inspect(ctx context.Context, req *connect.Request[
 		}
 		res.Fields = append(res.Fields, &stetv1.InspectField{Name: r.Field, Ref: r.ID.Bytes(), RefKind: r.Kind.String()})
 	}
-	return connect.NewResponse(res), addFields(res, kind, data)
+	return res, addFields(res, kind, data)
 }
 
 // inspectBytes shows the beginning of a blob that is not a message. It also reads the
 // rest, to count and verify all of it.
-func inspectBytes(r io.ReadCloser, kind graph.Kind) (res *connect.Response[stetv1.InspectResponse], err error) {
+func inspectBytes(r io.ReadCloser, kind graph.Kind) (res *stetv1.InspectResponse, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	data, err := io.ReadAll(io.LimitReader(r, inspectText+utf8.UTFMax))
 	if err != nil {
@@ -80,7 +80,7 @@ func inspectBytes(r io.ReadCloser, kind graph.Kind) (res *connect.Response[stetv
 	}
 	out.Text, out.Truncated = clip(data)
 	out.Truncated = out.Truncated || more > 0
-	return connect.NewResponse(out), nil
+	return out, nil
 }
 
 // wholeRunes drops a partial character at the end of a cut text.

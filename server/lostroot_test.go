@@ -130,9 +130,9 @@ func first[T any](stream *connect.ServerStreamForClient[T], err error) error {
 }
 
 // ask makes a call and returns its error.
-func ask[Req, Res any](f func(context.Context, *connect.Request[Req]) (*connect.Response[Res], error), m *Req) func(context.Context) error {
+func ask[Req, Res any](f func(context.Context, *Req) (*Res, error), m *Req) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := f(ctx, connect.NewRequest(m))
+		_, err := f(ctx, m)
 		return err
 	}
 }
@@ -162,14 +162,14 @@ func (b *lostBench) readsAState() map[string]func(context.Context) error {
 		"Conversation/Fork":       ask(conversations.Fork, &stetv1.ForkConversationRequest{Id: b.id, Seq: 1}),
 		"Conversation/Transcript": ask(conversations.Transcript, &stetv1.TranscriptRequest{Id: b.id}),
 		"Conversation/Export": func(ctx context.Context) error {
-			return drained(conversations.Export(ctx, connect.NewRequest(&stetv1.ExportConversationRequest{Id: b.id, Format: "md"})))
+			return drained(conversations.Export(ctx, &stetv1.ExportConversationRequest{Id: b.id, Format: "md"}))
 		},
 		"Transfer/Download": func(ctx context.Context) error {
 			_, err := b.c.Download(ctx, b.id, to, false, nil)
 			return err
 		},
 		"BackgroundComposer/StreamConversation": func(ctx context.Context) error {
-			return drained(follow.StreamConversation(ctx, connect.NewRequest(&aiserverv1.StreamConversationRequest{BcId: "a1"})))
+			return drained(follow.StreamConversation(ctx, &aiserverv1.StreamConversationRequest{BcId: "a1"}))
 		},
 		"BackgroundComposer/GetLatestAgentConversationState": ask(follow.GetLatestAgentConversationState, &aiserverv1.GetLatestAgentConversationStateRequest{BcId: "a1"}),
 		"BackgroundComposer/GetBlobForAgentKV":               ask(follow.GetBlobForAgentKV, &aiserverv1.GetBlobForAgentKVRequest{BcId: "a1", BlobId: b.state.Bytes()}),
@@ -201,7 +201,7 @@ func (b *lostBench) needsNoState() map[string]func(context.Context) error {
 		"CloudAgent/Get":        ask(agents.Get, &stetv1.GetAgentRequest{Id: "a1"}),
 		"CloudAgent/List":       ask(agents.List, &stetv1.ListAgentsRequest{}),
 		"CloudAgent/Watch": func(ctx context.Context) error {
-			return first(agents.Watch(ctx, connect.NewRequest(&stetv1.WatchAgentRequest{Id: "a1"})))
+			return first(agents.Watch(ctx, &stetv1.WatchAgentRequest{Id: "a1"}))
 		},
 		"CloudAgent/AppendUpdate": func(ctx context.Context) error {
 			_, err := b.c.Agents().Append(ctx, "a1", "", text("on"))
@@ -266,7 +266,7 @@ func (b *lostBench) showsTheLoss(t *testing.T) {
 	}
 	// Bytes are asked for by their id, which may never have been stored.
 	refuse(t, b.c.Conversations().Inspect, &stetv1.InspectRequest{Id: b.root}, connect.CodeNotFound)
-	err := first(b.page.Follow(t.Context(), connect.NewRequest(&stetv1.FollowRequest{Id: "a1"})))
+	err := first(b.page.Follow(t.Context(), &stetv1.FollowRequest{Id: "a1"}))
 	if code := connect.CodeOf(err); err != nil && code != connect.CodeDataLoss {
 		t.Errorf("the page follows: %v", err)
 	}

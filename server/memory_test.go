@@ -59,13 +59,13 @@ func TestLargeBlobs(t *testing.T) {
 		t.Errorf("got %d bytes, want those that were put", len(got.GetData()))
 	}
 	for name, id := range map[string]blob.ID{"large": large.ID, "huge": huge} {
-		_, err := blobs.Get(ctx, connect.NewRequest(&stetv1.GetBlobRequest{Id: id.Bytes()}))
+		_, err := blobs.Get(ctx, &stetv1.GetBlobRequest{Id: id.Bytes()})
 		var wire *connect.Error
 		if !errors.As(err, &wire) || wire.Code() != connect.CodeResourceExhausted || wire.Meta().Get("Stet-Error") != "blob-too-large" ||
 			!strings.Contains(wire.Message(), "4193280") || !strings.Contains(wire.Message(), "stet.v1.BlobService/Open") {
 			t.Errorf("%s: %v, want the limit and the stream", name, err)
 		}
-		if _, err := conversations.Inspect(ctx, connect.NewRequest(&stetv1.InspectRequest{Id: id.Bytes(), Kind: "state"})); connect.CodeOf(err) != connect.CodeResourceExhausted {
+		if _, err := conversations.Inspect(ctx, &stetv1.InspectRequest{Id: id.Bytes(), Kind: "state"}); connect.CodeOf(err) != connect.CodeResourceExhausted {
 			t.Errorf("inspect %s as a state: %v", name, err)
 		}
 		graph := call(t, pages.Graph, &stetv1.GraphRequest{Id: id.Bytes()})
@@ -78,7 +78,7 @@ func TestLargeBlobs(t *testing.T) {
 		t.Errorf("inspected %d bytes of text, size %d, want the beginning", len(shown.GetText()), shown.GetSize())
 	}
 	// Any blob can be named as a state.
-	_, err := conversations.Transcript(ctx, connect.NewRequest(&stetv1.TranscriptRequest{Root: huge.Bytes()}))
+	_, err := conversations.Transcript(ctx, &stetv1.TranscriptRequest{Root: huge.Bytes()})
 	if connect.CodeOf(err) != connect.CodeResourceExhausted {
 		t.Errorf("a transcript of 40 MiB in 32 MiB of memory: %v", err)
 	}

@@ -336,7 +336,7 @@ func TestFollowSaysWhetherItGoesOn(t *testing.T) {
 	// read returns the events that are not beats, as kinds, until it has n.
 	read := func(offset string, n int) []*stetv1.FollowResponse {
 		t.Helper()
-		stream, err := page.Follow(t.Context(), connect.NewRequest(&stetv1.FollowRequest{Id: "a1", OffsetKey: offset}))
+		stream, err := page.Follow(t.Context(), &stetv1.FollowRequest{Id: "a1", OffsetKey: offset})
 		if err != nil {
 			t.Fatal(err)
 		}

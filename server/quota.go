@@ -10,6 +10,7 @@ import (
 	"github.com/stet-dev/stet/access"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/internal/unary"
 )
 
 // storing counts the bytes that a tenant sends to be stored.
@@ -70,10 +71,11 @@ func grows(msg any) bool {
 
 func (s *storing) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
-		if m := callOf(ctx).meter; m != nil && grows(req.Any()) {
+		msg := unary.Message(req.Any())
+		if m := callOf(ctx).meter; m != nil && grows(msg) {
 			defer m.Changed()
 		}
-		end, err := s.count(ctx, s.size(ctx, req.Spec().Procedure, req.Any()))
+		end, err := s.count(ctx, s.size(ctx, req.Spec().Procedure, msg))
 		if err != nil {
 			return nil, err
 		}

@@ -61,7 +61,7 @@ func TestBytesOfATenantAreLimited(t *testing.T) {
 	blobs := stetv1connect.NewBlobServiceClient(hc, base)
 	put := func(seed byte, n int) error {
 		b := blob.New(random(seed, n))
-		_, err := blobs.Put(ctx, connect.NewRequest(&stetv1.PutBlobsRequest{Blobs: []*stetv1.NewBlob{{Id: b.ID.Bytes(), Data: b.Data}}}))
+		_, err := blobs.Put(ctx, &stetv1.PutBlobsRequest{Blobs: []*stetv1.NewBlob{{Id: b.ID.Bytes(), Data: b.Data}}})
 		return err
 	}
 	for seed := range byte(3) {
@@ -127,7 +127,7 @@ func TestRequestsOfATenantAreLimited(t *testing.T) {
 	ctx := t.Context()
 	hc, base := h.client("busy", access.Read).HTTP()
 	list := func(opts ...connect.ClientOption) error {
-		_, err := stetv1connect.NewConversationServiceClient(hc, base, opts...).List(ctx, connect.NewRequest(&stetv1.ListConversationsRequest{}))
+		_, err := stetv1connect.NewConversationServiceClient(hc, base, opts...).List(ctx, &stetv1.ListConversationsRequest{})
 		return err
 	}
 	for i := range 3 {
@@ -149,7 +149,7 @@ func TestRequestsOfATenantAreLimited(t *testing.T) {
 // watch opens a stream that does not end, and waits until it is served.
 func watch(t *testing.T, hc *http.Client, base string) (*connect.ServerStreamForClient[stetv1.WatchResponse], error) {
 	t.Helper()
-	s, err := stetv1connect.NewRowServiceClient(hc, base).Watch(t.Context(), connect.NewRequest(&stetv1.WatchRequest{Range: &stetv1.KeyRange{}}))
+	s, err := stetv1connect.NewRowServiceClient(hc, base).Watch(t.Context(), &stetv1.WatchRequest{Range: &stetv1.KeyRange{}})
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +195,7 @@ func TestStreamsOfAPeerAreLimited(t *testing.T) {
 	defer s.Close()
 	_, err = watch(t, hc, base)
 	exhausted(t, err, "1 open streams from one address")
-	if _, err := stetv1connect.NewStoreServiceClient(hc, base).Info(t.Context(), connect.NewRequest(&stetv1.StoreInfoRequest{})); err != nil {
+	if _, err := stetv1connect.NewStoreServiceClient(hc, base).Info(t.Context(), &stetv1.StoreInfoRequest{}); err != nil {
 		t.Errorf("a call that is no stream: %v", err)
 	}
 }
@@ -233,7 +233,7 @@ func TestCapturedFilesCount(t *testing.T) {
 		if writeErr := os.WriteFile(filepath.Join(dir, "data"), random(seed, 1<<20), 0o644); writeErr != nil {
 			t.Fatal(writeErr)
 		}
-		if _, err = c.Checkpoints().Create(t.Context(), connect.NewRequest(&stetv1.CreateCheckpointRequest{Workspace: dir})); err != nil {
+		if _, err = c.Checkpoints().Create(t.Context(), &stetv1.CreateCheckpointRequest{Workspace: dir}); err != nil {
 			break
 		}
 	}

@@ -21,7 +21,7 @@ func TestStreamsEndWithTheirTokens(t *testing.T) {
 	defer cancel()
 	watch := func(token string) *connect.ServerStreamForClient[stetv1.WatchResponse] {
 		hc, base := dial(t, h.address, token).HTTP()
-		stream, err := stetv1connect.NewRowServiceClient(hc, base).Watch(ctx, connect.NewRequest(&stetv1.WatchRequest{Range: &stetv1.KeyRange{}}))
+		stream, err := stetv1connect.NewRowServiceClient(hc, base).Watch(ctx, &stetv1.WatchRequest{Range: &stetv1.KeyRange{}})
 		if err != nil || !stream.Receive() {
 			t.Fatalf("watch: %v, %v", err, stream.Err())
 		}
@@ -34,7 +34,10 @@ func TestStreamsEndWithTheirTokens(t *testing.T) {
 	stays, watched := watch(h.token("a", access.Read)), watch(revoked)
 
 	hc, base := dial(t, h.address, revoked).HTTP()
-	upload := stetv1connect.NewBlobServiceClient(hc, base).PutStream(ctx)
+	upload, err := stetv1connect.NewBlobServiceClient(hc, base).PutStream(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := upload.Send(&stetv1.PutBlobStreamRequest{Id: make([]byte, 32), Size: 8 << 20, Chunk: []byte("a")}); err != nil {
 		t.Fatal(err)
 	}

@@ -72,12 +72,12 @@ func chooseShown(p *checkpoint.Plan, m *stetv1.PlanRewindRequest, choices map[st
 	return some
 }
 
-func (s *checkpointService) PlanRewind(ctx context.Context, req *connect.Request[stetv1.PlanRewindRequest]) (*connect.Response[stetv1.PlanRewindResponse], error) {
+func (s *checkpointService) PlanRewind(ctx context.Context, req *stetv1.PlanRewindRequest) (*stetv1.PlanRewindResponse, error) {
 	look := unsaved.New(s.db.Blobs(), &unsaved.Options{MaxBytes: lookBytes}) // reading must not store
 	defer look.Close()
 	var p *checkpoint.Plan
-	err := s.inBy(ctx, s.db.Checkpoints().Looking(look), req.Msg.GetWorkspace(), func(w *checkpoint.Workspace) (err error) {
-		p, err = plan(ctx, w, req.Msg)
+	err := s.inBy(ctx, s.db.Checkpoints().Looking(look), req.GetWorkspace(), func(w *checkpoint.Workspace) (err error) {
+		p, err = plan(ctx, w, req)
 		return err
 	})
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *checkpointService) PlanRewind(ctx context.Context, req *connect.Request
 	}
 	turns := timeline.New(s.db.Checkpoints(), s.db.Conversations())
 	res.ConversationEffect = p.Effect(func(root blob.ID) (int, error) { return turns.Turns(ctx, root) })
-	return connect.NewResponse(res), nil
+	return res, nil
 }
 
 // wireNotKept returns nil if everything is kept.
@@ -164,8 +164,8 @@ func showMerged(ctx context.Context, blobs blob.Store, p *checkpoint.Plan, files
 
 // Rewind makes the plan again; its token shows whether it is still the confirmed
 // plan. A plan without changes makes no operation.
-func (s *checkpointService) Rewind(ctx context.Context, req *connect.Request[stetv1.RewindRequest]) (*connect.Response[stetv1.RewindResponse], error) {
-	m, token := req.Msg.GetPlan(), req.Msg.GetPlanToken()
+func (s *checkpointService) Rewind(ctx context.Context, req *stetv1.RewindRequest) (*stetv1.RewindResponse, error) {
+	m, token := req.GetPlan(), req.GetPlanToken()
 	if token == "" {
 		return nil, invalid("a rewind needs the token of its plan")
 	}
@@ -183,19 +183,19 @@ func (s *checkpointService) Rewind(ctx context.Context, req *connect.Request[ste
 		if p.Changes() == 0 && !p.Moves() {
 			return &checkpoint.Applied{Plan: p}, nil
 		}
-		if err := notUnder(p.AtWork, req.Msg.GetEvenIfRunning()); err != nil {
+		if err := notUnder(p.AtWork, req.GetEvenIfRunning()); err != nil {
 			return nil, err
 		}
 		return w.Rewind(ctx, p.Request(), token)
 	})
 }
 
-func (s *checkpointService) Undo(ctx context.Context, req *connect.Request[stetv1.UndoRequest]) (*connect.Response[stetv1.RewindResponse], error) {
-	return s.back(ctx, req.Msg.GetWorkspace(), undoing(ctx, req.Msg.GetEvenIfRunning(), (*checkpoint.Workspace).Undo))
+func (s *checkpointService) Undo(ctx context.Context, req *stetv1.UndoRequest) (*stetv1.RewindResponse, error) {
+	return s.back(ctx, req.GetWorkspace(), undoing(ctx, req.GetEvenIfRunning(), (*checkpoint.Workspace).Undo))
 }
 
-func (s *checkpointService) Redo(ctx context.Context, req *connect.Request[stetv1.RedoRequest]) (*connect.Response[stetv1.RewindResponse], error) {
-	return s.back(ctx, req.Msg.GetWorkspace(), undoing(ctx, req.Msg.GetEvenIfRunning(), (*checkpoint.Workspace).Redo))
+func (s *checkpointService) Redo(ctx context.Context, req *stetv1.RedoRequest) (*stetv1.RewindResponse, error) {
+	return s.back(ctx, req.GetWorkspace(), undoing(ctx, req.GetEvenIfRunning(), (*checkpoint.Workspace).Redo))
 }
 
 // undoing runs an undo or a redo, unless that would change files under a running process.
@@ -228,7 +228,7 @@ func notUnder(open checkpoint.Turns, even bool) error {
 }
 
 // back runs a rewind, an undo or a redo, and returns its result.
-func (s *checkpointService) back(ctx context.Context, place string, do func(*checkpoint.Workspace) (*checkpoint.Applied, error)) (*connect.Response[stetv1.RewindResponse], error) {
+func (s *checkpointService) back(ctx context.Context, place string, do func(*checkpoint.Workspace) (*checkpoint.Applied, error)) (*stetv1.RewindResponse, error) {
 	res := &stetv1.RewindResponse{}
 	err := s.in(ctx, place, func(w *checkpoint.Workspace) error {
 		done, err := do(w)
@@ -249,13 +249,13 @@ func (s *checkpointService) back(ctx context.Context, place string, do func(*che
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(res), nil
+	return res, nil
 }
 
-func (s *checkpointService) Operations(ctx context.Context, req *connect.Request[stetv1.OperationsRequest]) (*connect.Response[stetv1.OperationsResponse], error) {
-	return wire.Fitting(uint32(wire.PageSize(req.Msg.GetPage().GetLimit())), func(limit int) (*stetv1.OperationsResponse, error) {
-		place, before := req.Msg.GetWorkspace(), uint64(0)
-		if cursor := req.Msg.GetPage().GetCursor(); cursor != "" {
+func (s *checkpointService) Operations(ctx context.Context, req *stetv1.OperationsRequest) (*stetv1.OperationsResponse, error) {
+	return wire.Fitting(uint32(wire.PageSize(req.GetPage().GetLimit())), func(limit int) (*stetv1.OperationsResponse, error) {
+		place, before := req.GetWorkspace(), uint64(0)
+		if cursor := req.GetPage().GetCursor(); cursor != "" {
 			var err error
 			if before, err = strconv.ParseUint(cursor, 10, 64); err != nil || before == 0 {
 				return nil, invalid("invalid cursor for this list")

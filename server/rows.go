@@ -12,6 +12,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
+	"github.com/stet-dev/stet/gen/stet/v1/stetv1connect"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/server/internal/wire"
 )
@@ -22,12 +23,12 @@ type rowService struct {
 	audit *auditing
 }
 
-func (s *rowService) Get(ctx context.Context, req *connect.Request[stetv1.GetRowRequest]) (*connect.Response[stetv1.GetRowResponse], error) {
-	row, err := s.db.Rows().Get(ctx, string(req.Msg.GetKey()))
+func (s *rowService) Get(ctx context.Context, req *stetv1.GetRowRequest) (*stetv1.GetRowResponse, error) {
+	row, err := s.db.Rows().Get(ctx, string(req.GetKey()))
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&stetv1.GetRowResponse{Row: wireRow(row)}), nil
+	return &stetv1.GetRowResponse{Row: wireRow(row)}, nil
 }
 
 func wireRow(row kv.Row) *stetv1.Row {
@@ -40,12 +41,12 @@ func keyRange(r *stetv1.KeyRange) kv.Range {
 
 // Scan ends a page early when it grows large, so that a message stays within the
 // limits of every peer.
-func (s *rowService) Scan(ctx context.Context, req *connect.Request[stetv1.ScanRowsRequest]) (*connect.Response[stetv1.ScanRowsResponse], error) {
-	limit := wire.PageSize(req.Msg.GetLimit())
-	opts := kv.ScanOptions{Reverse: req.Msg.GetReverse(), KeysOnly: req.Msg.GetKeysOnly(), Limit: limit + 1}
+func (s *rowService) Scan(ctx context.Context, req *stetv1.ScanRowsRequest) (*stetv1.ScanRowsResponse, error) {
+	limit := wire.PageSize(req.GetLimit())
+	opts := kv.ScanOptions{Reverse: req.GetReverse(), KeysOnly: req.GetKeysOnly(), Limit: limit + 1}
 	res := &stetv1.ScanRowsResponse{}
 	size := 0
-	for row, err := range s.db.Rows().Scan(ctx, keyRange(req.Msg.GetRange()), opts) {
+	for row, err := range s.db.Rows().Scan(ctx, keyRange(req.GetRange()), opts) {
 		if err != nil {
 			return nil, err
 		}
@@ -56,28 +57,28 @@ func (s *rowService) Scan(ctx context.Context, req *connect.Request[stetv1.ScanR
 		res.Rows = append(res.Rows, wireRow(row))
 		size += len(row.Key) + len(row.Value)
 	}
-	return connect.NewResponse(res), nil
+	return res, nil
 }
 
-func (s *rowService) Commit(ctx context.Context, req *connect.Request[stetv1.CommitRequest]) (*connect.Response[stetv1.CommitResponse], error) {
+func (s *rowService) Commit(ctx context.Context, req *stetv1.CommitRequest) (*stetv1.CommitResponse, error) {
 	b := &kv.Batch{}
-	for _, key := range req.Msg.GetDelete() {
+	for _, key := range req.GetDelete() {
 		b.Delete = append(b.Delete, string(key))
 	}
-	for _, e := range req.Msg.GetExpect() {
+	for _, e := range req.GetExpect() {
 		b.Expect = append(b.Expect, kv.Expect{Key: string(e.GetKey()), Version: e.GetVersion()})
 	}
-	for _, r := range req.Msg.GetDeleteRange() {
+	for _, r := range req.GetDeleteRange() {
 		b.DeleteRange = append(b.DeleteRange, keyRange(r))
 	}
-	for _, row := range req.Msg.GetSet() {
+	for _, row := range req.GetSet() {
 		set, err := checkpoint.MarkReceived(kv.Set{Key: string(row.GetKey()), Value: row.GetValue()})
 		if err != nil {
 			return nil, fmt.Errorf("%w: refused: %v", kv.ErrInvalidBatch, err)
 		}
 		b.Set = append(b.Set, set)
 	}
-	for _, raw := range req.Msg.GetRefs() {
+	for _, raw := range req.GetRefs() {
 		id, err := blob.IDFromBytes(raw)
 		if err != nil {
 			return nil, err
@@ -92,12 +93,12 @@ func (s *rowService) Commit(ctx context.Context, req *connect.Request[stetv1.Com
 	if len(keys) == 0 {
 		err = commit()
 	} else {
-		err = s.audit.around(ctx, req.Spec().Procedure, fmt.Sprintf("%d rows overwritten or removed", len(keys)), keys, commit)
+		err = s.audit.around(ctx, stetv1connect.RowServiceCommitProcedure, fmt.Sprintf("%d rows overwritten or removed", len(keys)), keys, commit)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&stetv1.CommitResponse{}), nil
+	return &stetv1.CommitResponse{}, nil
 }
 
 // lost lists the keys of the rows that a batch overwrites or removes. An unreadable
@@ -122,11 +123,11 @@ func (s *rowService) lost(ctx context.Context, b *kv.Batch) ([]string, error) {
 
 // Watch sends its first message at once, so that the caller knows that it misses
 // nothing from now on.
-func (s *rowService) Watch(ctx context.Context, req *connect.Request[stetv1.WatchRequest], stream *connect.ServerStream[stetv1.WatchResponse]) error {
-	if req.Msg.GetRange() == nil {
+func (s *rowService) Watch(ctx context.Context, req *stetv1.WatchRequest, stream *connect.ServerStream[stetv1.WatchResponse]) error {
+	if req.GetRange() == nil {
 		return connect.NewError(connect.CodeInvalidArgument, errors.New("the range is missing"))
 	}
-	changes := s.db.Rows().Watch(ctx, keyRange(req.Msg.GetRange()))
+	changes := s.db.Rows().Watch(ctx, keyRange(req.GetRange()))
 	for {
 		if err := stream.Send(&stetv1.WatchResponse{}); err != nil {
 			return err

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"connectrpc.com/connect"
-
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/search"
 	"github.com/stet-dev/stet/server/internal/wire"
@@ -54,7 +52,7 @@ func upToDate(ctx context.Context, index search.Searcher) (search.Stats, *stetv1
 }
 
 // Search brings the index up to date first, so that the latest saves are found.
-func (s *conversationService) Search(ctx context.Context, req *connect.Request[stetv1.SearchRequest]) (*connect.Response[stetv1.SearchResponse], error) {
+func (s *conversationService) Search(ctx context.Context, req *stetv1.SearchRequest) (*stetv1.SearchResponse, error) {
 	index, err := s.db.Search(ctx)
 	if err != nil {
 		return nil, err
@@ -63,9 +61,9 @@ func (s *conversationService) Search(ctx context.Context, req *connect.Request[s
 	if err != nil {
 		return nil, err
 	}
-	return wire.Fitting(req.Msg.GetPage().GetLimit(), func(limit int) (*stetv1.SearchResponse, error) {
-		page, err := index.Search(ctx, req.Msg.GetQuery(), &search.SearchOptions{
-			Limit: limit, Cursor: req.Msg.GetPage().GetCursor(), Conversation: req.Msg.GetConversation(),
+	return wire.Fitting(req.GetPage().GetLimit(), func(limit int) (*stetv1.SearchResponse, error) {
+		page, err := index.Search(ctx, req.GetQuery(), &search.SearchOptions{
+			Limit: limit, Cursor: req.GetPage().GetCursor(), Conversation: req.GetConversation(),
 		})
 		if err != nil {
 			return nil, err

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"connectrpc.com/connect"
-
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
@@ -61,7 +59,7 @@ func TestAReaderWhoTakesNothingIsGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	hc, base := dial(t, strict, token).HTTP()
-	stream, err := stetv1connect.NewBlobServiceClient(hc, base).Open(t.Context(), connect.NewRequest(&stetv1.OpenBlobRequest{Id: big.ID.Bytes()}))
+	stream, err := stetv1connect.NewBlobServiceClient(hc, base).Open(t.Context(), &stetv1.OpenBlobRequest{Id: big.ID.Bytes()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -115,7 +115,7 @@ func TestFollowersSurviveANewServer(t *testing.T) {
 				if after != "" {
 					req.OffsetKey = &after
 				}
-				stream, err := follow.StreamConversation(ctx, connect.NewRequest(req))
+				stream, err := follow.StreamConversation(ctx, req)
 				if err != nil {
 					return nil, err
 				}

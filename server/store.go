@@ -20,18 +20,18 @@ type storeService struct {
 	own     bool // the server has no other store
 }
 
-func (s *storeService) Info(_ context.Context, req *connect.Request[stetv1.StoreInfoRequest]) (*connect.Response[stetv1.StoreInfoResponse], error) {
+func (s *storeService) Info(ctx context.Context, _ *stetv1.StoreInfoRequest) (*stetv1.StoreInfoResponse, error) {
 	res := &stetv1.StoreInfoResponse{Version: s.version, Encrypted: s.db.Ring() != nil, Kind: "remote"}
 	if engine := s.db.Engine(); engine != nil {
 		res.StoreId, res.Kind = engine.ID(), "embedded"
-		if s.own && onThisMachine(req.Peer()) {
+		if s.own && onThisMachine(ctx) {
 			res.Dir = wire.Valid(engine.Dir())
 		}
 	}
-	return connect.NewResponse(res), nil
+	return res, nil
 }
 
-func (s *storeService) Stats(ctx context.Context, _ *connect.Request[stetv1.StatsRequest]) (*connect.Response[stetv1.StatsResponse], error) {
+func (s *storeService) Stats(ctx context.Context, _ *stetv1.StatsRequest) (*stetv1.StatsResponse, error) {
 	stats, err := s.db.Stats(ctx)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (s *storeService) Stats(ctx context.Context, _ *connect.Request[stetv1.Stat
 	for _, family := range families {
 		add("rows "+family, stats.Rows[family].N, stats.Rows[family].Bytes)
 	}
-	return connect.NewResponse(res), nil
+	return res, nil
 }
 
 // grace converts seconds to a Duration. An overflow must not become negative, which
@@ -64,10 +64,10 @@ func grace(seconds int64) time.Duration {
 	return time.Duration(min(max(seconds, -1), century)) * time.Second
 }
 
-func (s *storeService) Collect(ctx context.Context, req *connect.Request[stetv1.CollectRequest]) (*connect.Response[stetv1.CollectResponse], error) {
+func (s *storeService) Collect(ctx context.Context, req *stetv1.CollectRequest) (*stetv1.CollectResponse, error) {
 	opts := &upkeep.CollectOptions{
-		DryRun: req.Msg.GetDryRun(), SkipDamaged: req.Msg.GetSkipDamaged(),
-		Grace: grace(req.Msg.GetGraceSeconds()),
+		DryRun: req.GetDryRun(), SkipDamaged: req.GetSkipDamaged(),
+		Grace: grace(req.GetGraceSeconds()),
 	}
 	result, err := s.db.Collect(ctx, opts)
 	if err != nil {
@@ -77,20 +77,20 @@ func (s *storeService) Collect(ctx context.Context, req *connect.Request[stetv1.
 	for _, err := range result.Unreadable {
 		unreadable = append(unreadable, wire.Valid(err.Error()))
 	}
-	return connect.NewResponse(&stetv1.CollectResponse{
+	return &stetv1.CollectResponse{
 		Removed: result.Removed, RemovedBytes: result.RemovedBytes, Kept: result.Kept, KeptBytes: result.KeptBytes,
 		Live: int64(result.Live), Missing: int64(result.Missing), Damaged: int64(result.Damaged),
 		Unreadable: unreadable, Withheld: result.Withheld, WithheldBytes: result.WithheldBytes,
-	}), nil
+	}, nil
 }
 
 // Fsck sends its progress from time to time, because reading a large store takes
 // long.
-func (s *storeService) Fsck(ctx context.Context, req *connect.Request[stetv1.FsckRequest], stream *connect.ServerStream[stetv1.FsckResponse]) error {
+func (s *storeService) Fsck(ctx context.Context, req *stetv1.FsckRequest, stream *connect.ServerStream[stetv1.FsckResponse]) error {
 	var sendErr error
 	last := time.Now()
 	report, err := s.db.Check(ctx, &upkeep.CheckOptions{
-		ReadData: req.Msg.GetReadData(),
+		ReadData: req.GetReadData(),
 		Progress: func(blobs int64) {
 			if sendErr == nil && time.Since(last) > 200*time.Millisecond {
 				last = time.Now()

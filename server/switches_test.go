@@ -61,7 +61,7 @@ func TestSwitchesHoldInTheServer(t *testing.T) {
 	})
 	t.Run("rewind.enabled", func(t *testing.T) {
 		c := open(t, func(o *checkpoint.Options) { o.DisableRead = true })
-		_, err := c.PlanRewind(t.Context(), connect.NewRequest(&stetv1.PlanRewindRequest{Workspace: dir, Ref: first, Files: true}))
+		_, err := c.PlanRewind(t.Context(), &stetv1.PlanRewindRequest{Workspace: dir, Ref: first, Files: true})
 		if connect.CodeOf(err) != connect.CodeFailedPrecondition {
 			t.Errorf("a plan without rewinds: %v", err)
 		}
@@ -71,9 +71,9 @@ func TestSwitchesHoldInTheServer(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("two\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		made, err := c.Create(t.Context(), connect.NewRequest(&stetv1.CreateCheckpointRequest{Workspace: dir}))
-		if err == nil && made.Msg.GetCheckpoint().GetId() != "" && made.Msg.GetCheckpoint().GetId() != first {
-			t.Errorf("a checkpoint was made: %v", made.Msg)
+		made, err := c.Create(t.Context(), &stetv1.CreateCheckpointRequest{Workspace: dir})
+		if err == nil && made.GetCheckpoint().GetId() != "" && made.GetCheckpoint().GetId() != first {
+			t.Errorf("a checkpoint was made: %v", made)
 		}
 	})
 	t.Run("capture.threshold_ms", func(t *testing.T) {
@@ -106,8 +106,8 @@ func TestSwitchesHoldInTheServer(t *testing.T) {
 		home := &stetv1.CreateCheckpointRequest{Workspace: dir, Label: "home"}
 		t.Run("off", func(t *testing.T) {
 			c := open(t, func(*checkpoint.Options) {})
-			if made, err := c.Create(t.Context(), connect.NewRequest(home)); err == nil {
-				t.Errorf("a checkpoint of the home directory was made: %v", made.Msg)
+			if made, err := c.Create(t.Context(), home); err == nil {
+				t.Errorf("a checkpoint of the home directory was made: %v", made)
 			}
 		})
 		t.Run("on", func(t *testing.T) {

@@ -259,19 +259,19 @@ func TestScopesOverTheWire(t *testing.T) {
 	}
 	attempts := []attempt{
 		{"list conversations", access.Read, func(ctx context.Context, c *http.Client, opts ...connect.ClientOption) error {
-			_, err := stetv1connect.NewConversationServiceClient(c, h.address, opts...).List(ctx, connect.NewRequest(&stetv1.ListConversationsRequest{}))
+			_, err := stetv1connect.NewConversationServiceClient(c, h.address, opts...).List(ctx, &stetv1.ListConversationsRequest{})
 			return err
 		}},
 		{"create a conversation", access.Write, func(ctx context.Context, c *http.Client, opts ...connect.ClientOption) error {
-			_, err := stetv1connect.NewConversationServiceClient(c, h.address, opts...).Create(ctx, connect.NewRequest(&stetv1.CreateConversationRequest{}))
+			_, err := stetv1connect.NewConversationServiceClient(c, h.address, opts...).Create(ctx, &stetv1.CreateConversationRequest{})
 			return err
 		}},
 		{"collect", access.Admin, func(ctx context.Context, c *http.Client, opts ...connect.ClientOption) error {
-			_, err := stetv1connect.NewStoreServiceClient(c, h.address, opts...).Collect(ctx, connect.NewRequest(&stetv1.CollectRequest{DryRun: true}))
+			_, err := stetv1connect.NewStoreServiceClient(c, h.address, opts...).Collect(ctx, &stetv1.CollectRequest{DryRun: true})
 			return err
 		}},
 		{"follow an agent that there is not", access.Read, func(ctx context.Context, c *http.Client, opts ...connect.ClientOption) error {
-			s, err := aiserverv1connect.NewBackgroundComposerServiceClient(c, h.address, opts...).StreamConversation(ctx, connect.NewRequest(&aiserverv1.StreamConversationRequest{BcId: "x"}))
+			s, err := aiserverv1connect.NewBackgroundComposerServiceClient(c, h.address, opts...).StreamConversation(ctx, &aiserverv1.StreamConversationRequest{BcId: "x"})
 			if err != nil {
 				return err
 			}
@@ -284,7 +284,7 @@ func TestScopesOverTheWire(t *testing.T) {
 			return s.Err()
 		}},
 		{"check the store", access.Admin, func(ctx context.Context, c *http.Client, opts ...connect.ClientOption) error {
-			s, err := stetv1connect.NewStoreServiceClient(c, h.address, opts...).Fsck(ctx, connect.NewRequest(&stetv1.FsckRequest{}))
+			s, err := stetv1connect.NewStoreServiceClient(c, h.address, opts...).Fsck(ctx, &stetv1.FsckRequest{})
 			if err != nil {
 				return err
 			}
@@ -322,7 +322,7 @@ func TestTokensOverTheWire(t *testing.T) {
 	}
 	list := func(token string, opts ...connect.ClientOption) error {
 		c, _ := dial(t, h.address, token).HTTP()
-		_, err := stetv1connect.NewConversationServiceClient(c, h.address, opts...).List(t.Context(), connect.NewRequest(&stetv1.ListConversationsRequest{}))
+		_, err := stetv1connect.NewConversationServiceClient(c, h.address, opts...).List(t.Context(), &stetv1.ListConversationsRequest{})
 		return err
 	}
 	if err := list(good); err != nil {

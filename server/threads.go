@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stet-dev/stet/blob"
@@ -20,51 +19,49 @@ const maxFrame = wire.MaxMessage / 4
 // threadService is stet.v1.ThreadService.
 type threadService struct{ threads *thread.Store }
 
-func (s *threadService) Put(ctx context.Context, req *connect.Request[stetv1.PutFrameRequest]) (*connect.Response[stetv1.PutFrameResponse], error) {
-	m := req.Msg
-	f := thread.NewFrame{Key: frameKey(m.GetKey()), Parent: m.GetParent(), Metadata: m.GetMetadata(), Versions: m.GetVersions(), Values: make(map[string]thread.Value, len(m.GetValues()))}
+func (s *threadService) Put(ctx context.Context, req *stetv1.PutFrameRequest) (*stetv1.PutFrameResponse, error) {
+	f := thread.NewFrame{Key: frameKey(req.GetKey()), Parent: req.GetParent(), Metadata: req.GetMetadata(), Versions: req.GetVersions(), Values: make(map[string]thread.Value, len(req.GetValues()))}
 	var err error
-	if f.Body, err = frameValue(m.GetBody()); err != nil {
+	if f.Body, err = frameValue(req.GetBody()); err != nil {
 		return nil, err
 	}
-	for name, v := range m.GetValues() {
+	for name, v := range req.GetValues() {
 		if f.Values[name], err = frameValue(v); err != nil {
 			return nil, err
 		}
 	}
-	return answer(&stetv1.PutFrameResponse{}, s.threads.Put(ctx, f))
+	return &stetv1.PutFrameResponse{}, s.threads.Put(ctx, f)
 }
 
-func (s *threadService) PutWrites(ctx context.Context, req *connect.Request[stetv1.PutWritesRequest]) (*connect.Response[stetv1.PutWritesResponse], error) {
+func (s *threadService) PutWrites(ctx context.Context, req *stetv1.PutWritesRequest) (*stetv1.PutWritesResponse, error) {
 	var writes []thread.Write
-	for _, w := range req.Msg.GetWrites() {
+	for _, w := range req.GetWrites() {
 		value, err := frameValue(w.GetValue())
 		if err != nil {
 			return nil, err
 		}
 		writes = append(writes, thread.Write{Index: w.GetIndex(), Channel: w.GetChannel(), Value: value})
 	}
-	err := s.threads.PutWrites(ctx, frameKey(req.Msg.GetKey()), req.Msg.GetTask(), req.Msg.GetPath(), writes)
-	return answer(&stetv1.PutWritesResponse{}, err)
+	err := s.threads.PutWrites(ctx, frameKey(req.GetKey()), req.GetTask(), req.GetPath(), writes)
+	return &stetv1.PutWritesResponse{}, err
 }
 
-func (s *threadService) Get(ctx context.Context, req *connect.Request[stetv1.GetFrameRequest]) (*connect.Response[stetv1.GetFrameResponse], error) {
-	f, err := s.threads.Get(ctx, frameKey(req.Msg.GetKey()))
+func (s *threadService) Get(ctx context.Context, req *stetv1.GetFrameRequest) (*stetv1.GetFrameResponse, error) {
+	f, err := s.threads.Get(ctx, frameKey(req.GetKey()))
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&stetv1.GetFrameResponse{Frame: wireFrame(f)}), nil
+	return &stetv1.GetFrameResponse{Frame: wireFrame(f)}, nil
 }
 
-func (s *threadService) List(ctx context.Context, req *connect.Request[stetv1.ListFramesRequest]) (*connect.Response[stetv1.ListFramesResponse], error) {
-	m := req.Msg
-	q := thread.Query{Thread: m.GetThread(), Namespace: m.Namespace, Before: m.GetBefore(), Filter: m.GetFilter()}
+func (s *threadService) List(ctx context.Context, req *stetv1.ListFramesRequest) (*stetv1.ListFramesResponse, error) {
+	q := thread.Query{Thread: req.GetThread(), Namespace: req.Namespace, Before: req.GetBefore(), Filter: req.GetFilter()}
 	var err error
-	if q.After, err = parseFrameCursor(m.GetPage().GetCursor()); err != nil {
+	if q.After, err = parseFrameCursor(req.GetPage().GetCursor()); err != nil {
 		return nil, err
 	}
 	res := &stetv1.ListFramesResponse{}
-	limit, size := wire.PageSize(m.GetPage().GetLimit()), 0
+	limit, size := wire.PageSize(req.GetPage().GetLimit()), 0
 	var last thread.Key
 	for f, err := range s.threads.List(ctx, q) {
 		if err != nil && f.Key == (thread.Key{}) {
@@ -82,12 +79,12 @@ func (s *threadService) List(ctx context.Context, req *connect.Request[stetv1.Li
 		size += proto.Size(frame)
 		res.Frames = append(res.Frames, frame)
 	}
-	return connect.NewResponse(res), nil
+	return res, nil
 }
 
-func (s *threadService) Threads(ctx context.Context, req *connect.Request[stetv1.ListThreadsRequest]) (*connect.Response[stetv1.ListThreadsResponse], error) {
-	limit := wire.PageSize(req.Msg.GetPage().GetLimit())
-	threads, err := s.threads.Threads(ctx, req.Msg.GetPage().GetCursor(), limit)
+func (s *threadService) Threads(ctx context.Context, req *stetv1.ListThreadsRequest) (*stetv1.ListThreadsResponse, error) {
+	limit := wire.PageSize(req.GetPage().GetLimit())
+	threads, err := s.threads.Threads(ctx, req.GetPage().GetCursor(), limit)
 	if err != nil {
 		return nil, err
 	}
@@ -95,39 +92,32 @@ func (s *threadService) Threads(ctx context.Context, req *connect.Request[stetv1
 	if len(threads) == limit {
 		res.NextCursor = threads[limit-1]
 	}
-	return connect.NewResponse(res), nil
+	return res, nil
 }
 
-func (s *threadService) Delete(ctx context.Context, req *connect.Request[stetv1.DeleteThreadRequest]) (*connect.Response[stetv1.DeleteThreadResponse], error) {
-	return answer(&stetv1.DeleteThreadResponse{}, s.threads.Delete(ctx, req.Msg.GetThread()))
+func (s *threadService) Delete(ctx context.Context, req *stetv1.DeleteThreadRequest) (*stetv1.DeleteThreadResponse, error) {
+	return &stetv1.DeleteThreadResponse{}, s.threads.Delete(ctx, req.GetThread())
 }
 
-func (s *threadService) Copy(ctx context.Context, req *connect.Request[stetv1.CopyThreadRequest]) (*connect.Response[stetv1.CopyThreadResponse], error) {
-	n, err := s.threads.Copy(ctx, req.Msg.GetFrom(), req.Msg.GetTo())
-	return answer(&stetv1.CopyThreadResponse{Frames: uint64(n)}, err)
+func (s *threadService) Copy(ctx context.Context, req *stetv1.CopyThreadRequest) (*stetv1.CopyThreadResponse, error) {
+	n, err := s.threads.Copy(ctx, req.GetFrom(), req.GetTo())
+	return &stetv1.CopyThreadResponse{Frames: uint64(n)}, err
 }
 
-func (s *threadService) Prune(ctx context.Context, req *connect.Request[stetv1.PruneThreadsRequest]) (*connect.Response[stetv1.PruneThreadsResponse], error) {
+func (s *threadService) Prune(ctx context.Context, req *stetv1.PruneThreadsRequest) (*stetv1.PruneThreadsResponse, error) {
 	res := &stetv1.PruneThreadsResponse{}
-	for _, id := range req.Msg.GetThreads() {
+	for _, id := range req.GetThreads() {
 		n, err := s.threads.Prune(ctx, id)
 		if res.Frames += uint64(n); err != nil {
 			return nil, err
 		}
 	}
-	return connect.NewResponse(res), nil
+	return res, nil
 }
 
-func (s *threadService) DeleteRuns(ctx context.Context, req *connect.Request[stetv1.DeleteRunsRequest]) (*connect.Response[stetv1.DeleteRunsResponse], error) {
-	n, err := s.threads.DeleteRuns(ctx, req.Msg.GetRuns())
-	return answer(&stetv1.DeleteRunsResponse{Frames: uint64(n)}, err)
-}
-
-func answer[T any](res *T, err error) (*connect.Response[T], error) {
-	if err != nil {
-		return nil, err
-	}
-	return connect.NewResponse(res), nil
+func (s *threadService) DeleteRuns(ctx context.Context, req *stetv1.DeleteRunsRequest) (*stetv1.DeleteRunsResponse, error) {
+	n, err := s.threads.DeleteRuns(ctx, req.GetRuns())
+	return &stetv1.DeleteRunsResponse{Frames: uint64(n)}, err
 }
 
 func frameKey(k *stetv1.FrameKey) thread.Key {

@@ -26,7 +26,10 @@ func TestThreads(t *testing.T) {
 	blobs := stetv1connect.NewBlobServiceClient(http, base)
 	large := bytes.Repeat([]byte("large "), 500_000)
 	id := blob.Sum(large)
-	stream := blobs.PutStream(t.Context())
+	stream, err := blobs.PutStream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	for chunk := range slices.Chunk(large, 1<<20) {
 		if err := stream.Send(&stetv1.PutBlobStreamRequest{Id: id.Bytes(), Size: int64(len(large)), Chunk: chunk}); err != nil {
 			t.Fatal(err)
@@ -84,15 +87,15 @@ func TestThreads(t *testing.T) {
 	}
 	for name, c := range map[string]func() error{
 		"a cursor of another list": func() error {
-			_, err := threads.List(t.Context(), connect.NewRequest(&stetv1.ListFramesRequest{Page: &stetv1.Page{Cursor: "x"}}))
+			_, err := threads.List(t.Context(), &stetv1.ListFramesRequest{Page: &stetv1.Page{Cursor: "x"}})
 			return err
 		},
 		"an id of 31 bytes": func() error {
-			_, err := threads.Put(t.Context(), connect.NewRequest(&stetv1.PutFrameRequest{Key: &stetv1.FrameKey{Thread: "t", Id: "9"}, Body: &stetv1.FrameValue{Content: &stetv1.FrameValue_Blob{Blob: make([]byte, 31)}}}))
+			_, err := threads.Put(t.Context(), &stetv1.PutFrameRequest{Key: &stetv1.FrameKey{Thread: "t", Id: "9"}, Body: &stetv1.FrameValue{Content: &stetv1.FrameValue_Blob{Blob: make([]byte, 31)}}})
 			return err
 		},
 		"no thread": func() error {
-			_, err := threads.Get(t.Context(), connect.NewRequest(&stetv1.GetFrameRequest{}))
+			_, err := threads.Get(t.Context(), &stetv1.GetFrameRequest{})
 			return err
 		},
 	} {
@@ -100,7 +103,7 @@ func TestThreads(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := threads.Get(t.Context(), connect.NewRequest(&stetv1.GetFrameRequest{Key: &stetv1.FrameKey{Thread: "none"}})); connect.CodeOf(err) != connect.CodeNotFound {
+	if _, err := threads.Get(t.Context(), &stetv1.GetFrameRequest{Key: &stetv1.FrameKey{Thread: "none"}}); connect.CodeOf(err) != connect.CodeNotFound {
 		t.Errorf("a thread without frames: %v", err)
 	}
 }

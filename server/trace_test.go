@@ -22,9 +22,9 @@ func TestTracesGoOn(t *testing.T) {
 	for name, opts := range map[string][]connect.ClientOption{"connect": nil, "grpc": {connect.WithGRPC()}} {
 		spans.Reset()
 		hc, base := dial(t, address, token).HTTP()
-		req := connect.NewRequest(&stetv1.ListConversationsRequest{})
-		req.Header().Set("Traceparent", "00-"+trace+"-"+parent+"-01")
-		if _, err := stetv1connect.NewConversationServiceClient(hc, base, opts...).List(t.Context(), req); err != nil {
+		ctx, info := connect.NewClientContext(t.Context())
+		info.RequestHeader().Set("Traceparent", "00-"+trace+"-"+parent+"-01")
+		if _, err := stetv1connect.NewConversationServiceClient(hc, base, opts...).List(ctx, &stetv1.ListConversationsRequest{}); err != nil {
 			t.Fatal(err)
 		}
 		got := spans.GetSpans()

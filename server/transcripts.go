@@ -42,24 +42,23 @@ func wholeTurns(messages []*stetv1.TranscriptMessage, next *stetv1.TranscriptMes
 
 // Transcript returns messages in place of damaged parts, so that a reader sees the
 // rest.
-func (s *conversationService) Transcript(ctx context.Context, req *connect.Request[stetv1.TranscriptRequest]) (*connect.Response[stetv1.TranscriptResponse], error) {
-	m := req.Msg
-	t, err := s.transcript(ctx, m)
+func (s *conversationService) Transcript(ctx context.Context, req *stetv1.TranscriptRequest) (*stetv1.TranscriptResponse, error) {
+	t, err := s.transcript(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	turns := int(m.GetTurns())
+	turns := int(req.GetTurns())
 	if turns == 0 || turns > wire.PageLimit {
 		turns = transcriptTurns
 	}
-	from := min(int(m.GetFromTurn()), t.Turns())
+	from := min(int(req.GetFromTurn()), t.Turns())
 	opts := &transcript.Options{
-		TurnFrom: from, TurnTo: min(from+turns, t.Turns()), WithoutHeavyOutput: m.GetLight(),
+		TurnFrom: from, TurnTo: min(from+turns, t.Turns()), WithoutHeavyOutput: req.GetLight(),
 		WithoutSubagents: true, WithoutSummaries: from > 0, Lenient: true,
 	}
 	res := &stetv1.TranscriptResponse{TotalTurns: uint32(t.Turns()), Subagents: t.Subagents()}
 	if from == t.Turns() && from > 0 {
-		return connect.NewResponse(res), nil
+		return res, nil
 	}
 	room := wire.MaxMessage / 2
 	coloured, done := highlight.Request(ctx)
@@ -69,7 +68,7 @@ func (s *conversationService) Transcript(ctx context.Context, req *connect.Reque
 			return nil, err
 		}
 		out := wireMessage(message)
-		if m.GetHtml() && len(message.Text) <= transcriptPart {
+		if req.GetHtml() && len(message.Text) <= transcriptPart {
 			out.Html = page.Message(coloured, message)
 		}
 		if len(out.Html) > transcriptPart {
@@ -81,12 +80,12 @@ func (s *conversationService) Transcript(ctx context.Context, req *connect.Reque
 		}
 		res.Messages = append(res.Messages, out)
 	}
-	if m.GetSubagent() == "" && m.GetId() != "" {
-		if res.Turns, err = s.turnDetails(ctx, m.GetId(), t.Root, from, opts.TurnTo); err != nil {
+	if req.GetSubagent() == "" && req.GetId() != "" {
+		if res.Turns, err = s.turnDetails(ctx, req.GetId(), t.Root, from, opts.TurnTo); err != nil {
 			return nil, err
 		}
 	}
-	return connect.NewResponse(res), nil
+	return res, nil
 }
 
 // turnDetails returns what is known about the turns of a part of a transcript.
@@ -169,16 +168,16 @@ func part(text string) string {
 }
 
 // Export streams a conversation as a file.
-func (s *conversationService) Export(ctx context.Context, req *connect.Request[stetv1.ExportConversationRequest], stream *connect.ServerStream[stetv1.ExportConversationResponse]) error {
-	format, err := transcript.ParseFormat(req.Msg.GetFormat())
+func (s *conversationService) Export(ctx context.Context, req *stetv1.ExportConversationRequest, stream *connect.ServerStream[stetv1.ExportConversationResponse]) error {
+	format, err := transcript.ParseFormat(req.GetFormat())
 	if err != nil {
 		return connect.NewError(connect.CodeInvalidArgument, err)
 	}
-	t, err := s.transcript(ctx, &stetv1.TranscriptRequest{Id: req.Msg.GetId()})
+	t, err := s.transcript(ctx, &stetv1.TranscriptRequest{Id: req.GetId()})
 	if err != nil {
 		return err
 	}
-	details, err := timeline.New(s.db.Checkpoints(), s.db.Conversations()).Details(ctx, req.Msg.GetId(), t.Root)
+	details, err := timeline.New(s.db.Checkpoints(), s.db.Conversations()).Details(ctx, req.GetId(), t.Root)
 	if err != nil {
 		return err
 	}

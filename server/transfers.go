@@ -28,7 +28,7 @@ func (s *transferService) side() transfer.Side {
 	return transfer.Side{Blobs: s.db.Blobs(), Rows: s.db.Rows(), Encrypted: s.db.Ring() != nil}
 }
 
-func (s *transferService) Upload(ctx context.Context, stream *connect.ClientStream[stetv1.UploadConversationRequest]) (*connect.Response[stetv1.UploadConversationResponse], error) {
+func (s *transferService) Upload(ctx context.Context, stream *connect.ClientStream[stetv1.UploadConversationRequest]) (*stetv1.UploadConversationResponse, error) {
 	var in *transfer.Incoming
 	for stream.Receive() {
 		m := stream.Msg()
@@ -61,18 +61,18 @@ func (s *transferService) Upload(ctx context.Context, stream *connect.ClientStre
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&stetv1.UploadConversationResponse{
+	return &stetv1.UploadConversationResponse{
 		Id: moved.ID, Title: moved.Title, Status: string(moved.Status),
 		Saves: uint32(moved.Saves), Checkpoints: uint32(moved.Checkpoints), Rows: uint32(moved.Rows),
-	}), nil
+	}, nil
 }
 
-func (s *transferService) Download(ctx context.Context, req *connect.Request[stetv1.DownloadConversationRequest], stream *connect.ServerStream[stetv1.DownloadConversationResponse]) error {
-	from, id := s.side(), req.Msg.GetId()
+func (s *transferService) Download(ctx context.Context, req *stetv1.DownloadConversationRequest, stream *connect.ServerStream[stetv1.DownloadConversationResponse]) error {
+	from, id := s.side(), req.GetId()
 	send := func(p transfer.Part) error {
 		return stream.Send(&stetv1.DownloadConversationResponse{Part: p.Wire()})
 	}
-	if wanted := req.Msg.GetBlobs(); len(wanted) > 0 {
+	if wanted := req.GetBlobs(); len(wanted) > 0 {
 		return s.some(ctx, id, wanted, send)
 	}
 	// Blobs are listed after the rows, so that they include those of every row.
@@ -83,7 +83,7 @@ func (s *transferService) Download(ctx context.Context, req *connect.Request[ste
 	if err != nil {
 		return err
 	}
-	if !req.Msg.GetNamesOnly() {
+	if !req.GetNamesOnly() {
 		return transfer.SendBlobs(ctx, from, blobs, send)
 	}
 	for names := range slices.Chunk(blobs, namesAtOnce) {

@@ -191,13 +191,16 @@ func TestATransferOfAKilledProcessIsRepeated(t *testing.T) {
 // upload sends parts as any client could.
 func upload(ctx context.Context, c *client.Client, messages ...*stetv1.UploadConversationRequest) error {
 	http, address := c.HTTP()
-	stream := stetv1connect.NewTransferServiceClient(http, address).Upload(ctx)
+	stream, err := stetv1connect.NewTransferServiceClient(http, address).Upload(ctx)
+	if err != nil {
+		return err
+	}
 	for _, m := range messages {
 		if err := stream.Send(m); err != nil {
 			break // the answer says why
 		}
 	}
-	_, err := stream.CloseAndReceive()
+	_, err = stream.CloseAndReceive()
 	return err
 }
 
@@ -266,9 +269,9 @@ func TestDownloadsOfUnknownBlobsAreNotLost(t *testing.T) {
 	leaf := needed[slices.IndexFunc(needed, func(id blob.ID) bool { return id != root })]
 	download := func(db *stet.DB, id string, wanted blob.ID) error {
 		hc, base := dial(t, serveDB(t, db, &server.Options{Token: token}), token).HTTP()
-		return drained(stetv1connect.NewTransferServiceClient(hc, base).Download(t.Context(), connect.NewRequest(&stetv1.DownloadConversationRequest{
+		return drained(stetv1connect.NewTransferServiceClient(hc, base).Download(t.Context(), &stetv1.DownloadConversationRequest{
 			Id: id, Blobs: [][]byte{root.Bytes(), wanted.Bytes()},
-		})))
+		}))
 	}
 	for _, id := range []string{"talk", "nope"} {
 		if err := download(db, id, blob.ID{}); connect.CodeOf(err) != connect.CodeNotFound {

@@ -146,7 +146,7 @@ func TestReasonsOfRefusedMessages(t *testing.T) {
 		}
 	}
 	ids := make([][]byte, 100_001)
-	_, err := stetv1connect.NewBlobServiceClient(hc, base).Has(t.Context(), connect.NewRequest(&stetv1.HasBlobsRequest{Ids: ids}))
+	_, err := stetv1connect.NewBlobServiceClient(hc, base).Has(t.Context(), &stetv1.HasBlobsRequest{Ids: ids})
 	var wire *connect.Error
 	if !errors.As(err, &wire) || wire.Code() != connect.CodeResourceExhausted || wire.Meta().Get("Stet-Error") != "limit-exceeded" {
 		t.Errorf("in binary: %v", err)
@@ -163,7 +163,7 @@ func TestUnknownFieldsOfProtobufAreAccepted(t *testing.T) {
 		}
 	}
 	for _, opts := range [][]connect.ClientOption{nil, {connect.WithGRPC()}, {connect.WithGRPCWeb()}} {
-		if _, err := stetv1connect.NewConversationServiceClient(hc, base, opts...).List(t.Context(), connect.NewRequest(req)); err != nil {
+		if _, err := stetv1connect.NewConversationServiceClient(hc, base, opts...).List(t.Context(), req); err != nil {
 			t.Error(err)
 		}
 	}

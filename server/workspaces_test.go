@@ -50,7 +50,7 @@ func TestOnlyListedWorkspacesAreTouched(t *testing.T) {
 		hc, address := c.HTTP()
 		checkpoints := stetv1connect.NewCheckpointServiceClient(hc, address)
 		return func(dir string) error {
-			_, err := checkpoints.Create(t.Context(), connect.NewRequest(&stetv1.CreateCheckpointRequest{Workspace: dir}))
+			_, err := checkpoints.Create(t.Context(), &stetv1.CreateCheckpointRequest{Workspace: dir})
 			return err
 		}
 	}

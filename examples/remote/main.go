@@ -9,8 +9,6 @@ import (
 	"log"
 	"os"
 
-	"connectrpc.com/connect"
-
 	"github.com/stet-dev/stet/client"
 	agentv1 "github.com/stet-dev/stet/gen/agent/v1"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
@@ -29,18 +27,18 @@ func run(ctx context.Context, out io.Writer, url, token string) error {
 	}
 	defer c.Close()
 
-	made, err := c.Conversations().Create(ctx, connect.NewRequest(&stetv1.CreateConversationRequest{Title: "add retry"}))
+	made, err := c.Conversations().Create(ctx, &stetv1.CreateConversationRequest{Title: "add retry"})
 	if err != nil {
 		return err
 	}
-	talk := made.Msg.GetConversation()
-	saved, err := c.Conversations().Save(ctx, connect.NewRequest(&stetv1.SaveConversationRequest{
+	talk := made.GetConversation()
+	saved, err := c.Conversations().Save(ctx, &stetv1.SaveConversationRequest{
 		Id: talk.GetId(), Epoch: talk.GetEpoch(), State: &stetv1.SaveConversationRequest_Inline{Inline: said("add retry to checkout")},
-	}))
+	})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(out, "saved turn", saved.Msg.GetSave().GetTurns())
+	fmt.Fprintln(out, "saved turn", saved.GetSave().GetTurns())
 
 	agent := "agent-of-" + talk.GetId()
 	if _, err := c.Agents().Create(ctx, agent, "add retry", talk.GetId()); err != nil {

@@ -155,14 +155,14 @@ func logHistory(t *testing.T, store, dir, conv string) string {
 
 func pageHistory(t *testing.T, web *httptest.Server, conv string) string {
 	t.Helper()
-	req := connect.NewRequest(&stetv1.TimelineRequest{Conversation: conv})
-	req.Header().Set("Authorization", "Bearer secret")
-	res, err := stetv1connect.NewPageServiceClient(web.Client(), web.URL).Timeline(t.Context(), req)
+	ctx, info := connect.NewClientContext(t.Context())
+	info.RequestHeader().Set("Authorization", "Bearer secret")
+	res, err := stetv1connect.NewPageServiceClient(web.Client(), web.URL).Timeline(ctx, &stetv1.TimelineRequest{Conversation: conv})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var text strings.Builder
-	for _, e := range res.Msg.GetEntries() {
+	for _, e := range res.GetEntries() {
 		c := e.GetCheckpoint()
 		if c.GetKind() == "forgotten" {
 			n, _, _ := strings.Cut(c.GetLabel(), " ")

@@ -12,8 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"connectrpc.com/connect"
-
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/objectblob"
@@ -153,11 +151,11 @@ func (s *copyServer) ready(ctx context.Context) error {
 	if s.proven || !s.encrypted || s.app.copying.plain {
 		return nil
 	}
-	info, err := c.Store().Info(ctx, connect.NewRequest(&stetv1.StoreInfoRequest{}))
+	info, err := c.Store().Info(ctx, &stetv1.StoreInfoRequest{})
 	if err != nil {
 		return fmt.Errorf("query the remote's store: %w", err)
 	}
-	if !info.Msg.GetEncrypted() {
+	if !info.GetEncrypted() {
 		return errPlainCopies
 	}
 	s.proven = true

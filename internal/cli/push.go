@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	"github.com/stet-dev/stet"
@@ -172,11 +171,11 @@ func (a *app) side(ctx context.Context, db *stet.DB) (transfer.Side, error) {
 
 // encryptedThere asks whether the store of a server is encrypted.
 func encryptedThere(ctx context.Context, c *client.Client) (bool, error) {
-	info, err := c.Store().Info(ctx, connect.NewRequest(&stetv1.StoreInfoRequest{}))
+	info, err := c.Store().Info(ctx, &stetv1.StoreInfoRequest{})
 	if err != nil {
 		return false, fmt.Errorf("query the server's store: %w", err)
 	}
-	return info.Msg.GetEncrypted(), nil
+	return info.GetEncrypted(), nil
 }
 
 func namedConversations(ctx context.Context, db *stet.DB, names []string) ([]string, error) {

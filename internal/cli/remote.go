@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"connectrpc.com/connect"
-
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/client"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
@@ -27,16 +25,16 @@ func collectBy(c *client.Client) func(context.Context, *upkeep.CollectOptions) (
 		if opts.Grace < 0 {
 			req.GraceSeconds = -1
 		}
-		res, err := c.Store().Collect(ctx, connect.NewRequest(req))
+		res, err := c.Store().Collect(ctx, req)
 		if err != nil {
 			return upkeep.CollectResult{}, fmt.Errorf("collect on the server: %w", err)
 		}
 		var out upkeep.CollectResult
-		out.Removed, out.RemovedBytes = res.Msg.GetRemoved(), res.Msg.GetRemovedBytes()
-		out.Kept, out.KeptBytes = res.Msg.GetKept(), res.Msg.GetKeptBytes()
-		out.Live, out.Missing, out.Damaged = int(res.Msg.GetLive()), int(res.Msg.GetMissing()), int(res.Msg.GetDamaged())
-		out.Withheld, out.WithheldBytes = res.Msg.GetWithheld(), res.Msg.GetWithheldBytes()
-		for _, text := range res.Msg.GetUnreadable() {
+		out.Removed, out.RemovedBytes = res.GetRemoved(), res.GetRemovedBytes()
+		out.Kept, out.KeptBytes = res.GetKept(), res.GetKeptBytes()
+		out.Live, out.Missing, out.Damaged = int(res.GetLive()), int(res.GetMissing()), int(res.GetDamaged())
+		out.Withheld, out.WithheldBytes = res.GetWithheld(), res.GetWithheldBytes()
+		for _, text := range res.GetUnreadable() {
 			out.Unreadable = append(out.Unreadable, errors.New(text))
 		}
 		return out, nil
@@ -55,11 +53,11 @@ func (d *doctor) server(ctx context.Context, quick bool) error {
 		return ctx.Err()
 	}
 	defer c.Close()
-	info, err := c.Store().Info(ctx, connect.NewRequest(&stetv1.StoreInfoRequest{}))
+	info, err := c.Store().Info(ctx, &stetv1.StoreInfoRequest{})
 	detail := ""
 	if err == nil {
-		detail = fmt.Sprintf("%s, version %s", info.Msg.GetKind(), info.Msg.GetVersion())
-		if info.Msg.GetEncrypted() {
+		detail = fmt.Sprintf("%s, version %s", info.GetKind(), info.GetVersion())
+		if info.GetEncrypted() {
 			detail += ", encrypted"
 		}
 	}

@@ -167,10 +167,10 @@ func TestServeTenants(t *testing.T) {
 	}
 	hc, base := c.HTTP()
 	conversations := stetv1connect.NewConversationServiceClient(hc, base)
-	if _, err := conversations.Create(t.Context(), connect.NewRequest(&stetv1.CreateConversationRequest{Id: "c1"})); err != nil {
+	if _, err := conversations.Create(t.Context(), &stetv1.CreateConversationRequest{Id: "c1"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conversations.Delete(t.Context(), connect.NewRequest(&stetv1.DeleteConversationRequest{Id: "c1"})); err != nil {
+	if _, err := conversations.Delete(t.Context(), &stetv1.DeleteConversationRequest{Id: "c1"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := tokens.Revoke(info.ID); err != nil {

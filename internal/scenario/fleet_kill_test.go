@@ -231,7 +231,7 @@ func collectMeanwhile(t *testing.T, ctx context.Context, all *nodes, done <-chan
 				return
 			case <-time.After(100 * time.Millisecond):
 			}
-			_, err := c.Store().Collect(ctx, connect.NewRequest(&stetv1.CollectRequest{GraceSeconds: -1}))
+			_, err := c.Store().Collect(ctx, &stetv1.CollectRequest{GraceSeconds: -1})
 			if err == nil {
 				n++
 			} else if connect.IsWireError(err) && !lost(err) && ctx.Err() == nil { // others are broken connections

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"connectrpc.com/connect"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
@@ -161,7 +160,7 @@ func TestHostileMessages(t *testing.T) {
 	}
 	// The server is well.
 	hc, base := dial(t, c.address).HTTP()
-	if _, err := stetv1connect.NewStoreServiceClient(hc, base).Info(t.Context(), connect.NewRequest(&stetv1.StoreInfoRequest{})); err != nil {
+	if _, err := stetv1connect.NewStoreServiceClient(hc, base).Info(t.Context(), &stetv1.StoreInfoRequest{}); err != nil {
 		t.Error(err)
 	}
 }

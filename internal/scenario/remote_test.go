@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"connectrpc.com/connect"
-
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/client"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
@@ -327,13 +325,13 @@ func readAbsentState(t *testing.T, address, secret string) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	_, err = c.Conversations().Create(t.Context(), connect.NewRequest(&stetv1.CreateConversationRequest{Id: "c"}))
+	_, err = c.Conversations().Create(t.Context(), &stetv1.CreateConversationRequest{Id: "c"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.Conversations().Save(t.Context(), connect.NewRequest(&stetv1.SaveConversationRequest{
+	_, err = c.Conversations().Save(t.Context(), &stetv1.SaveConversationRequest{
 		Id: "c", State: &stetv1.SaveConversationRequest_Root{Root: blob.Sum([]byte("nowhere")).Bytes()},
-	}))
+	})
 	if err == nil {
 		t.Error("a root that nobody has was saved")
 	}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"connectrpc.com/connect"
 	"github.com/google/go-cmp/cmp"
 
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
@@ -83,33 +82,33 @@ func readEnd(t *testing.T, address, workspace string) end {
 	t.Helper()
 	ctx := t.Context()
 	c := dial(t, address)
-	conv, err := c.Conversations().Get(ctx, connect.NewRequest(&stetv1.GetConversationRequest{Id: "talk"}))
+	conv, err := c.Conversations().Get(ctx, &stetv1.GetConversationRequest{Id: "talk"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := end{
-		Title: conv.Msg.GetConversation().GetTitle(), Turns: conv.Msg.GetConversation().GetTurns(),
-		Root: hex.EncodeToString(conv.Msg.GetConversation().GetRoot()), Files: make(map[string]string),
+		Title: conv.GetConversation().GetTitle(), Turns: conv.GetConversation().GetTurns(),
+		Root: hex.EncodeToString(conv.GetConversation().GetRoot()), Files: make(map[string]string),
 	}
-	history, err := c.Conversations().History(ctx, connect.NewRequest(&stetv1.ConversationHistoryRequest{Id: "talk"}))
+	history, err := c.Conversations().History(ctx, &stetv1.ConversationHistoryRequest{Id: "talk"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range history.Msg.GetSaves() {
+	for _, s := range history.GetSaves() {
 		out.Saves = append(out.Saves, fmt.Sprintf("%d after %d: %s %s %x", s.GetSeq(), s.GetParent(), s.GetKind(), s.GetMessageId(), s.GetRoot()))
 	}
-	list, err := c.Checkpoints().List(ctx, connect.NewRequest(&stetv1.ListCheckpointsRequest{Workspace: workspace}))
+	list, err := c.Checkpoints().List(ctx, &stetv1.ListCheckpointsRequest{Workspace: workspace})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, cp := range list.Msg.GetCheckpoints() {
+	for _, cp := range list.GetCheckpoints() {
 		out.Checkpoints = append(out.Checkpoints, fmt.Sprintf("%s %q %x %x", cp.GetKind(), cp.GetLabel(), cp.GetTree(), cp.GetRoot()))
 	}
-	ops, err := c.Checkpoints().Operations(ctx, connect.NewRequest(&stetv1.OperationsRequest{Workspace: workspace}))
+	ops, err := c.Checkpoints().Operations(ctx, &stetv1.OperationsRequest{Workspace: workspace})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, op := range ops.Msg.GetOperations() {
+	for _, op := range ops.GetOperations() {
 		out.Operations = append(out.Operations, op.GetKind())
 	}
 	entries, err := os.ReadDir(workspace)

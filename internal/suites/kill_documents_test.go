@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"testing"
 
-	"connectrpc.com/connect"
-
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/gen/stet/v1/stetv1connect"
 )
@@ -45,19 +43,19 @@ func content(writer, number int) []byte {
 // next appends an event, unless its key says that an earlier call did.
 func (d *documents) next(ctx context.Context, writer, number int) error {
 	key, before := keyName(writer, number), eventName(writer, number-1)
-	read, err := d.service.Get(ctx, connect.NewRequest(&stetv1.GetDocumentsRequest{Collection: collection, Names: []string{key, before}}))
+	read, err := d.service.Get(ctx, &stetv1.GetDocumentsRequest{Collection: collection, Names: []string{key, before}})
 	if err != nil {
 		return err
 	}
 	changes := []*stetv1.DocumentChange{newDocument(eventName(writer, number), content(writer, number)), newDocument(key, nil)}
-	for _, doc := range read.Msg.GetDocuments() {
+	for _, doc := range read.GetDocuments() {
 		if doc.GetName() == key {
 			return nil
 		}
 		version := doc.GetVersion()
 		changes = append(changes, &stetv1.DocumentChange{Name: before, Expect: &version})
 	}
-	_, err = d.service.Commit(ctx, connect.NewRequest(&stetv1.CommitDocumentsRequest{Collection: collection, Changes: changes}))
+	_, err = d.service.Commit(ctx, &stetv1.CommitDocumentsRequest{Collection: collection, Changes: changes})
 	return err
 }
 
@@ -94,15 +92,15 @@ func (d *documents) check(ctx context.Context, acknowledged []int) error {
 func (d *documents) list(ctx context.Context, prefix string) ([]*stetv1.Document, error) {
 	var all []*stetv1.Document
 	for cursor := ""; ; {
-		res, err := d.service.List(ctx, connect.NewRequest(&stetv1.ListDocumentsRequest{Collection: collection, Prefix: prefix, Page: &stetv1.Page{Cursor: cursor, Limit: 100}}))
+		res, err := d.service.List(ctx, &stetv1.ListDocumentsRequest{Collection: collection, Prefix: prefix, Page: &stetv1.Page{Cursor: cursor, Limit: 100}})
 		if err != nil {
 			return nil, err
 		}
-		if len(res.Msg.GetDamaged()) > 0 {
-			return nil, fmt.Errorf("damaged documents %v", res.Msg.GetDamaged())
+		if len(res.GetDamaged()) > 0 {
+			return nil, fmt.Errorf("damaged documents %v", res.GetDamaged())
 		}
-		all = append(all, res.Msg.GetDocuments()...)
-		if cursor = res.Msg.GetNextCursor(); cursor == "" {
+		all = append(all, res.GetDocuments()...)
+		if cursor = res.GetNextCursor(); cursor == "" {
 			return all, nil
 		}
 	}

@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"connectrpc.com/connect"
-
 	"github.com/stet-dev/stet/client"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/gen/stet/v1/stetv1connect"
@@ -250,16 +248,16 @@ func messages(writer, number int) []string {
 
 func (f *frames) next(ctx context.Context, writer, number int) error {
 	key := frameKey(writer, number)
-	_, err := f.threads.PutWrites(ctx, connect.NewRequest(&stetv1.PutWritesRequest{
+	_, err := f.threads.PutWrites(ctx, &stetv1.PutWritesRequest{
 		Key: key, Task: "task", Writes: []*stetv1.FrameWrite{{Channel: "messages", Value: jsonValue(number)}, {Index: 1, Channel: "step", Value: jsonValue(number)}},
-	}))
+	})
 	if err != nil {
 		return err
 	}
-	_, err = f.threads.Put(ctx, connect.NewRequest(&stetv1.PutFrameRequest{
+	_, err = f.threads.Put(ctx, &stetv1.PutFrameRequest{
 		Key: key, Parent: frameKey(writer, number-1).GetId(), Metadata: fmt.Appendf(nil, `{"step":%d}`, number), Body: jsonValue(number),
 		Versions: map[string]string{"messages": strconv.Itoa(number)}, Values: map[string]*stetv1.FrameValue{"messages": jsonValue(messages(writer, number))},
-	}))
+	})
 	return err
 }
 
@@ -267,20 +265,20 @@ func (f *frames) check(ctx context.Context, acknowledged []int) error {
 	have := make([]int, len(acknowledged))
 	for w := range acknowledged {
 		for cursor := ""; ; {
-			res, err := f.threads.List(ctx, connect.NewRequest(&stetv1.ListFramesRequest{Thread: frameKey(w, -1).GetThread(), Page: &stetv1.Page{Cursor: cursor, Limit: 100}}))
+			res, err := f.threads.List(ctx, &stetv1.ListFramesRequest{Thread: frameKey(w, -1).GetThread(), Page: &stetv1.Page{Cursor: cursor, Limit: 100}})
 			if err != nil {
 				return err
 			}
-			for _, frame := range res.Msg.GetFrames() {
+			for _, frame := range res.GetFrames() {
 				if err := complete(frame, w); err != nil {
 					return err
 				}
 				have[w]++
 			}
-			if len(res.Msg.GetDamaged()) > 0 {
-				return fmt.Errorf("writer %d: damaged frames %v", w, res.Msg.GetDamaged())
+			if len(res.GetDamaged()) > 0 {
+				return fmt.Errorf("writer %d: damaged frames %v", w, res.GetDamaged())
 			}
-			if cursor = res.Msg.GetNextCursor(); cursor == "" {
+			if cursor = res.GetNextCursor(); cursor == "" {
 				break
 			}
 		}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"connectrpc.com/connect"
-
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/attempt"
 	"github.com/stet-dev/stet/server/internal/wire"
@@ -13,8 +11,8 @@ import (
 )
 
 // Attempts returns the attempts of a try.
-func (s *Service) Attempts(ctx context.Context, req *connect.Request[stetv1.AttemptsRequest]) (*connect.Response[stetv1.AttemptsResponse], error) {
-	all, err := attempt.OfTry(ctx, s.db.Conversations(), req.Msg.GetTry())
+func (s *Service) Attempts(ctx context.Context, req *stetv1.AttemptsRequest) (*stetv1.AttemptsResponse, error) {
+	all, err := attempt.OfTry(ctx, s.db.Conversations(), req.GetTry())
 	if err != nil {
 		return nil, err
 	}
@@ -46,5 +44,5 @@ func (s *Service) Attempts(ctx context.Context, req *connect.Request[stetv1.Atte
 		place := uint32(best)
 		res.Best = &place
 	}
-	return connect.NewResponse(res), nil
+	return res, nil
 }

@@ -23,10 +23,10 @@ const (
 
 // Follow first reports whether it continues at the reader's position, then sends
 // events.
-func (s *Service) Follow(ctx context.Context, req *connect.Request[stetv1.FollowRequest], stream *connect.ServerStream[stetv1.FollowResponse]) error {
-	f := &follower{s: s, asked: req.Msg.GetOffsetKey()}
-	for res, err := range s.db.Agents().Stream(ctx, req.Msg.GetId(), &cloudagent.StreamOptions{
-		After: req.Msg.GetOffsetKey(), FilterHeavyStepData: true, MaxBlobsAfterPrefetch: -1, AllowTerminal: true, Heartbeat: followBeat,
+func (s *Service) Follow(ctx context.Context, req *stetv1.FollowRequest, stream *connect.ServerStream[stetv1.FollowResponse]) error {
+	f := &follower{s: s, asked: req.GetOffsetKey()}
+	for res, err := range s.db.Agents().Stream(ctx, req.GetId(), &cloudagent.StreamOptions{
+		After: req.GetOffsetKey(), FilterHeavyStepData: true, MaxBlobsAfterPrefetch: -1, AllowTerminal: true, Heartbeat: followBeat,
 	}) {
 		if err != nil {
 			return err

@@ -3,8 +3,6 @@ package page
 import (
 	"context"
 
-	"connectrpc.com/connect"
-
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation/graph"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
@@ -19,16 +17,16 @@ const (
 
 // Graph walks down from a blob, nearest first. It shows missing and damaged blobs as
 // such.
-func (s *Service) Graph(ctx context.Context, req *connect.Request[stetv1.GraphRequest]) (*connect.Response[stetv1.GraphResponse], error) {
-	id, err := blob.IDFromBytes(req.Msg.GetId())
+func (s *Service) Graph(ctx context.Context, req *stetv1.GraphRequest) (*stetv1.GraphResponse, error) {
+	id, err := blob.IDFromBytes(req.GetId())
 	if err != nil {
 		return nil, err
 	}
-	kind, err := wire.ParseKind(req.Msg.GetKind())
+	kind, err := wire.ParseKind(req.GetKind())
 	if err != nil {
 		return nil, err
 	}
-	limit := int(req.Msg.GetLimit())
+	limit := int(req.GetLimit())
 	if limit == 0 || limit > graphMost {
 		limit = graphNodes
 	}
@@ -53,7 +51,7 @@ func (s *Service) Graph(ctx context.Context, req *connect.Request[stetv1.GraphRe
 		return nil, err
 	}
 	s.addStored(res)
-	return connect.NewResponse(res), nil
+	return res, nil
 }
 
 // addStored adds the stored sizes of the blobs that the last storage report has.

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"connectrpc.com/connect"
-
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/conversation"
@@ -44,12 +42,12 @@ const overviewRows = 200
 const overviewCheckpoints = 5000
 
 // Overview returns the rows of the first page.
-func (s *Service) Overview(ctx context.Context, req *connect.Request[stetv1.OverviewRequest]) (*connect.Response[stetv1.OverviewResponse], error) {
-	return wire.Fitting(req.Msg.GetPage().GetLimit(), func(limit int) (*stetv1.OverviewResponse, error) {
+func (s *Service) Overview(ctx context.Context, req *stetv1.OverviewRequest) (*stetv1.OverviewResponse, error) {
+	return wire.Fitting(req.GetPage().GetLimit(), func(limit int) (*stetv1.OverviewResponse, error) {
 		if limit == 0 || limit > overviewRows {
 			limit = overviewRows
 		}
-		page, err := s.db.Conversations().List(ctx, &conversation.ListOptions{Cursor: req.Msg.GetPage().GetCursor(), Limit: limit})
+		page, err := s.db.Conversations().List(ctx, &conversation.ListOptions{Cursor: req.GetPage().GetCursor(), Limit: limit})
 		if err != nil {
 			return nil, err
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
@@ -31,7 +30,7 @@ type storageReport struct {
 // Storage reports the disk usage of the store. Measuring reads the whole store: a report
 // is kept for a while, and an older one is returned while the next is made. Only the
 // first call waits.
-func (s *Service) Storage(ctx context.Context, _ *connect.Request[stetv1.StorageRequest]) (*connect.Response[stetv1.StorageResponse], error) {
+func (s *Service) Storage(ctx context.Context, _ *stetv1.StorageRequest) (*stetv1.StorageResponse, error) {
 	report := s.storage.Load()
 	measuring := report == nil || !report.fresh()
 	if measuring {
@@ -52,7 +51,7 @@ func (s *Service) Storage(ctx context.Context, _ *connect.Request[stetv1.Storage
 	res.MeasuredMs, res.Measuring = report.made.UnixMilli(), measuring
 	var err error
 	res.Remote, err = s.backlog(ctx)
-	return connect.NewResponse(res), err
+	return res, err
 }
 
 // measurement is one that is under way.

@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"connectrpc.com/connect"
-
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/conversation"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
@@ -25,11 +23,11 @@ func TestOldReportIsShownWhileTheStoreIsMeasured(t *testing.T) {
 	s := New(db, nil)
 	storage := func() *stetv1.StorageResponse {
 		t.Helper()
-		res, err := s.Storage(t.Context(), connect.NewRequest(&stetv1.StorageRequest{}))
+		res, err := s.Storage(t.Context(), &stetv1.StorageRequest{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return res.Msg
+		return res
 	}
 	first := storage()
 	if first.GetMeasuring() || first.GetMeasuredMs() == 0 || first.GetDiskBytes() == 0 {

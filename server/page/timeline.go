@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stet-dev/stet/conversation"
@@ -28,8 +27,8 @@ const unreadable = "(cannot be read)"
 const kindForgotten = "forgotten"
 
 // Timeline returns the checkpoints of a conversation and their states.
-func (s *Service) Timeline(ctx context.Context, req *connect.Request[stetv1.TimelineRequest]) (*connect.Response[stetv1.TimelineResponse], error) {
-	id := req.Msg.GetConversation()
+func (s *Service) Timeline(ctx context.Context, req *stetv1.TimelineRequest) (*stetv1.TimelineResponse, error) {
+	id := req.GetConversation()
 	if _, err := s.db.Conversations().Get(ctx, id); err != nil {
 		return nil, err
 	}
@@ -71,7 +70,7 @@ func (s *Service) Timeline(ctx context.Context, req *connect.Request[stetv1.Time
 		return nil, err
 	}
 	res.Forks, res.Subagents = wireRelated(related.Forks), wireRelated(related.Subagents)
-	return connect.NewResponse(res), nil
+	return res, nil
 }
 
 func wireRelated(infos []conversation.Info) []*stetv1.TimelineFork {

@@ -1,7 +1,7 @@
 // Package wire holds the parts that all services of the server share: the limits of a
 // message, and how lists, texts and damage are encoded in one.
 //
-//	return wire.Fitting(req.Msg.GetLimit(), func(limit int) (*stetv1.ListResponse, error) {
+//	return wire.Fitting(req.GetLimit(), func(limit int) (*stetv1.ListResponse, error) {
 //		… // a page of at most limit entries
 //	})
 package wire
@@ -43,17 +43,11 @@ func PageSize(asked uint32) int {
 
 // Fitting makes a page with list, with decreasing limits until it fits into a
 // message, because entries can be large. Limit 0 is the default of the list.
-func Fitting[T any, M interface {
-	*T
-	proto.Message
-}](limit uint32, list func(limit int) (M, error)) (*connect.Response[T], error) {
+func Fitting[M proto.Message](limit uint32, list func(limit int) (M, error)) (M, error) {
 	for limit := int(min(limit, PageLimit)); ; limit /= 2 {
 		res, err := list(limit)
-		if err != nil {
-			return nil, err
-		}
-		if limit == 1 || proto.Size(res) <= MaxMessage/2 {
-			return connect.NewResponse((*T)(res)), nil
+		if err != nil || limit == 1 || proto.Size(res) <= MaxMessage/2 {
+			return res, err
 		}
 		if limit == 0 {
 			limit = PageLimit

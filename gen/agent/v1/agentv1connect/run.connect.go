@@ -43,7 +43,7 @@ const (
 type AgentServiceClient interface {
 	// Run carries one run: the client opens with a run request and then answers
 	// what the server asks of it, until the turn has ended.
-	Run(context.Context) *connect.BidiStreamForClient[v1.AgentClientMessage, v1.AgentServerMessage]
+	Run(context.Context) (*connect.BidiStreamForClientSimple[v1.AgentClientMessage, v1.AgentServerMessage], error)
 }
 
 // NewAgentServiceClient constructs a client for the agent.v1.AgentService service. By default, it
@@ -72,8 +72,8 @@ type agentServiceClient struct {
 }
 
 // Run calls agent.v1.AgentService.Run.
-func (c *agentServiceClient) Run(ctx context.Context) *connect.BidiStreamForClient[v1.AgentClientMessage, v1.AgentServerMessage] {
-	return c.run.CallBidiStream(ctx)
+func (c *agentServiceClient) Run(ctx context.Context) (*connect.BidiStreamForClientSimple[v1.AgentClientMessage, v1.AgentServerMessage], error) {
+	return c.run.CallBidiStreamSimple(ctx)
 }
 
 // AgentServiceHandler is an implementation of the agent.v1.AgentService service.

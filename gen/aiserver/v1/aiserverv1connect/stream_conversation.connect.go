@@ -11,6 +11,7 @@ import (
 	context "context"
 	errors "errors"
 	v1 "github.com/stet-dev/stet/gen/aiserver/v1"
+	unary "github.com/stet-dev/stet/internal/unary"
 	http "net/http"
 	strings "strings"
 )
@@ -52,11 +53,11 @@ const (
 type BackgroundComposerServiceClient interface {
 	// StreamConversation sends a cloud agent's state and then every event, from
 	// the offset after the one that the request names.
-	StreamConversation(context.Context, *connect.Request[v1.StreamConversationRequest]) (*connect.ServerStreamForClient[v1.StreamConversationResponse], error)
+	StreamConversation(context.Context, *v1.StreamConversationRequest) (*connect.ServerStreamForClient[v1.StreamConversationResponse], error)
 	// GetLatestAgentConversationState returns the conversation as it is now.
-	GetLatestAgentConversationState(context.Context, *connect.Request[v1.GetLatestAgentConversationStateRequest]) (*connect.Response[v1.GetLatestAgentConversationStateResponse], error)
+	GetLatestAgentConversationState(context.Context, *v1.GetLatestAgentConversationStateRequest) (*v1.GetLatestAgentConversationStateResponse, error)
 	// GetBlobForAgentKV returns one blob of a cloud agent.
-	GetBlobForAgentKV(context.Context, *connect.Request[v1.GetBlobForAgentKVRequest]) (*connect.Response[v1.GetBlobForAgentKVResponse], error)
+	GetBlobForAgentKV(context.Context, *v1.GetBlobForAgentKVRequest) (*v1.GetBlobForAgentKVResponse, error)
 }
 
 // NewBackgroundComposerServiceClient constructs a client for the
@@ -76,13 +77,13 @@ func NewBackgroundComposerServiceClient(httpClient connect.HTTPClient, baseURL s
 			connect.WithSchema(backgroundComposerServiceMethods.ByName("StreamConversation")),
 			connect.WithClientOptions(opts...),
 		),
-		getLatestAgentConversationState: connect.NewClient[v1.GetLatestAgentConversationStateRequest, v1.GetLatestAgentConversationStateResponse](
+		getLatestAgentConversationState: unary.NewClient[*v1.GetLatestAgentConversationStateRequest, *v1.GetLatestAgentConversationStateResponse](
 			httpClient,
 			baseURL+BackgroundComposerServiceGetLatestAgentConversationStateProcedure,
 			connect.WithSchema(backgroundComposerServiceMethods.ByName("GetLatestAgentConversationState")),
 			connect.WithClientOptions(opts...),
 		),
-		getBlobForAgentKV: connect.NewClient[v1.GetBlobForAgentKVRequest, v1.GetBlobForAgentKVResponse](
+		getBlobForAgentKV: unary.NewClient[*v1.GetBlobForAgentKVRequest, *v1.GetBlobForAgentKVResponse](
 			httpClient,
 			baseURL+BackgroundComposerServiceGetBlobForAgentKVProcedure,
 			connect.WithSchema(backgroundComposerServiceMethods.ByName("GetBlobForAgentKV")),
@@ -94,24 +95,24 @@ func NewBackgroundComposerServiceClient(httpClient connect.HTTPClient, baseURL s
 // backgroundComposerServiceClient implements BackgroundComposerServiceClient.
 type backgroundComposerServiceClient struct {
 	streamConversation              *connect.Client[v1.StreamConversationRequest, v1.StreamConversationResponse]
-	getLatestAgentConversationState *connect.Client[v1.GetLatestAgentConversationStateRequest, v1.GetLatestAgentConversationStateResponse]
-	getBlobForAgentKV               *connect.Client[v1.GetBlobForAgentKVRequest, v1.GetBlobForAgentKVResponse]
+	getLatestAgentConversationState *unary.Client[*v1.GetLatestAgentConversationStateRequest, *v1.GetLatestAgentConversationStateResponse]
+	getBlobForAgentKV               *unary.Client[*v1.GetBlobForAgentKVRequest, *v1.GetBlobForAgentKVResponse]
 }
 
 // StreamConversation calls aiserver.v1.BackgroundComposerService.StreamConversation.
-func (c *backgroundComposerServiceClient) StreamConversation(ctx context.Context, req *connect.Request[v1.StreamConversationRequest]) (*connect.ServerStreamForClient[v1.StreamConversationResponse], error) {
-	return c.streamConversation.CallServerStream(ctx, req)
+func (c *backgroundComposerServiceClient) StreamConversation(ctx context.Context, req *v1.StreamConversationRequest) (*connect.ServerStreamForClient[v1.StreamConversationResponse], error) {
+	return c.streamConversation.CallServerStream(ctx, connect.NewRequest(req))
 }
 
 // GetLatestAgentConversationState calls
 // aiserver.v1.BackgroundComposerService.GetLatestAgentConversationState.
-func (c *backgroundComposerServiceClient) GetLatestAgentConversationState(ctx context.Context, req *connect.Request[v1.GetLatestAgentConversationStateRequest]) (*connect.Response[v1.GetLatestAgentConversationStateResponse], error) {
-	return c.getLatestAgentConversationState.CallUnary(ctx, req)
+func (c *backgroundComposerServiceClient) GetLatestAgentConversationState(ctx context.Context, req *v1.GetLatestAgentConversationStateRequest) (*v1.GetLatestAgentConversationStateResponse, error) {
+	return c.getLatestAgentConversationState.Call(ctx, req)
 }
 
 // GetBlobForAgentKV calls aiserver.v1.BackgroundComposerService.GetBlobForAgentKV.
-func (c *backgroundComposerServiceClient) GetBlobForAgentKV(ctx context.Context, req *connect.Request[v1.GetBlobForAgentKVRequest]) (*connect.Response[v1.GetBlobForAgentKVResponse], error) {
-	return c.getBlobForAgentKV.CallUnary(ctx, req)
+func (c *backgroundComposerServiceClient) GetBlobForAgentKV(ctx context.Context, req *v1.GetBlobForAgentKVRequest) (*v1.GetBlobForAgentKVResponse, error) {
+	return c.getBlobForAgentKV.Call(ctx, req)
 }
 
 // BackgroundComposerServiceHandler is an implementation of the
@@ -119,11 +120,11 @@ func (c *backgroundComposerServiceClient) GetBlobForAgentKV(ctx context.Context,
 type BackgroundComposerServiceHandler interface {
 	// StreamConversation sends a cloud agent's state and then every event, from
 	// the offset after the one that the request names.
-	StreamConversation(context.Context, *connect.Request[v1.StreamConversationRequest], *connect.ServerStream[v1.StreamConversationResponse]) error
+	StreamConversation(context.Context, *v1.StreamConversationRequest, *connect.ServerStream[v1.StreamConversationResponse]) error
 	// GetLatestAgentConversationState returns the conversation as it is now.
-	GetLatestAgentConversationState(context.Context, *connect.Request[v1.GetLatestAgentConversationStateRequest]) (*connect.Response[v1.GetLatestAgentConversationStateResponse], error)
+	GetLatestAgentConversationState(context.Context, *v1.GetLatestAgentConversationStateRequest) (*v1.GetLatestAgentConversationStateResponse, error)
 	// GetBlobForAgentKV returns one blob of a cloud agent.
-	GetBlobForAgentKV(context.Context, *connect.Request[v1.GetBlobForAgentKVRequest]) (*connect.Response[v1.GetBlobForAgentKVResponse], error)
+	GetBlobForAgentKV(context.Context, *v1.GetBlobForAgentKVRequest) (*v1.GetBlobForAgentKVResponse, error)
 }
 
 // NewBackgroundComposerServiceHandler builds an HTTP handler from the service implementation. It
@@ -133,19 +134,19 @@ type BackgroundComposerServiceHandler interface {
 // and JSON codecs. They also support gzip compression.
 func NewBackgroundComposerServiceHandler(svc BackgroundComposerServiceHandler, opts ...connect.HandlerOption) (string, http.Handler) {
 	backgroundComposerServiceMethods := v1.File_aiserver_v1_stream_conversation_proto.Services().ByName("BackgroundComposerService").Methods()
-	backgroundComposerServiceStreamConversationHandler := connect.NewServerStreamHandler(
+	backgroundComposerServiceStreamConversationHandler := connect.NewServerStreamHandlerSimple(
 		BackgroundComposerServiceStreamConversationProcedure,
 		svc.StreamConversation,
 		connect.WithSchema(backgroundComposerServiceMethods.ByName("StreamConversation")),
 		connect.WithHandlerOptions(opts...),
 	)
-	backgroundComposerServiceGetLatestAgentConversationStateHandler := connect.NewUnaryHandler(
+	backgroundComposerServiceGetLatestAgentConversationStateHandler := unary.NewHandler(
 		BackgroundComposerServiceGetLatestAgentConversationStateProcedure,
 		svc.GetLatestAgentConversationState,
 		connect.WithSchema(backgroundComposerServiceMethods.ByName("GetLatestAgentConversationState")),
 		connect.WithHandlerOptions(opts...),
 	)
-	backgroundComposerServiceGetBlobForAgentKVHandler := connect.NewUnaryHandler(
+	backgroundComposerServiceGetBlobForAgentKVHandler := unary.NewHandler(
 		BackgroundComposerServiceGetBlobForAgentKVProcedure,
 		svc.GetBlobForAgentKV,
 		connect.WithSchema(backgroundComposerServiceMethods.ByName("GetBlobForAgentKV")),
@@ -168,14 +169,14 @@ func NewBackgroundComposerServiceHandler(svc BackgroundComposerServiceHandler, o
 // UnimplementedBackgroundComposerServiceHandler returns CodeUnimplemented from all methods.
 type UnimplementedBackgroundComposerServiceHandler struct{}
 
-func (UnimplementedBackgroundComposerServiceHandler) StreamConversation(context.Context, *connect.Request[v1.StreamConversationRequest], *connect.ServerStream[v1.StreamConversationResponse]) error {
+func (UnimplementedBackgroundComposerServiceHandler) StreamConversation(context.Context, *v1.StreamConversationRequest, *connect.ServerStream[v1.StreamConversationResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("aiserver.v1.BackgroundComposerService.StreamConversation is not implemented"))
 }
 
-func (UnimplementedBackgroundComposerServiceHandler) GetLatestAgentConversationState(context.Context, *connect.Request[v1.GetLatestAgentConversationStateRequest]) (*connect.Response[v1.GetLatestAgentConversationStateResponse], error) {
+func (UnimplementedBackgroundComposerServiceHandler) GetLatestAgentConversationState(context.Context, *v1.GetLatestAgentConversationStateRequest) (*v1.GetLatestAgentConversationStateResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aiserver.v1.BackgroundComposerService.GetLatestAgentConversationState is not implemented"))
 }
 
-func (UnimplementedBackgroundComposerServiceHandler) GetBlobForAgentKV(context.Context, *connect.Request[v1.GetBlobForAgentKVRequest]) (*connect.Response[v1.GetBlobForAgentKVResponse], error) {
+func (UnimplementedBackgroundComposerServiceHandler) GetBlobForAgentKV(context.Context, *v1.GetBlobForAgentKVRequest) (*v1.GetBlobForAgentKVResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aiserver.v1.BackgroundComposerService.GetBlobForAgentKV is not implemented"))
 }

@@ -11,6 +11,7 @@ import (
 	context "context"
 	errors "errors"
 	v1 "github.com/stet-dev/stet/gen/stet/v1"
+	unary "github.com/stet-dev/stet/internal/unary"
 	http "net/http"
 	strings "strings"
 )
@@ -74,30 +75,30 @@ const (
 
 // CheckpointServiceClient is a client for the stet.v1.CheckpointService service.
 type CheckpointServiceClient interface {
-	Create(context.Context, *connect.Request[v1.CreateCheckpointRequest]) (*connect.Response[v1.CreateCheckpointResponse], error)
+	Create(context.Context, *v1.CreateCheckpointRequest) (*v1.CreateCheckpointResponse, error)
 	// List returns checkpoints, newest first.
-	List(context.Context, *connect.Request[v1.ListCheckpointsRequest]) (*connect.Response[v1.ListCheckpointsResponse], error)
+	List(context.Context, *v1.ListCheckpointsRequest) (*v1.ListCheckpointsResponse, error)
 	// Get resolves any form of reference.
-	Get(context.Context, *connect.Request[v1.GetCheckpointRequest]) (*connect.Response[v1.GetCheckpointResponse], error)
+	Get(context.Context, *v1.GetCheckpointRequest) (*v1.GetCheckpointResponse, error)
 	// Files lists the files of a checkpoint.
-	Files(context.Context, *connect.Request[v1.CheckpointFilesRequest]) (*connect.Response[v1.CheckpointFilesResponse], error)
+	Files(context.Context, *v1.CheckpointFilesRequest) (*v1.CheckpointFilesResponse, error)
 	// File returns one file's content, highlighted where it is text.
-	File(context.Context, *connect.Request[v1.CheckpointFileRequest]) (*connect.Response[v1.CheckpointFileResponse], error)
+	File(context.Context, *v1.CheckpointFileRequest) (*v1.CheckpointFileResponse, error)
 	// Diff compares two checkpoints, or one with the workspace as it is now.
-	Diff(context.Context, *connect.Request[v1.DiffRequest]) (*connect.Response[v1.DiffResponse], error)
+	Diff(context.Context, *v1.DiffRequest) (*v1.DiffResponse, error)
 	// Blame returns where each line of a file came from.
-	Blame(context.Context, *connect.Request[v1.BlameRequest]) (*connect.Response[v1.BlameResponse], error)
+	Blame(context.Context, *v1.BlameRequest) (*v1.BlameResponse, error)
 	// PlanRewind returns what a rewind would do, and the token that Rewind needs.
-	PlanRewind(context.Context, *connect.Request[v1.PlanRewindRequest]) (*connect.Response[v1.PlanRewindResponse], error)
+	PlanRewind(context.Context, *v1.PlanRewindRequest) (*v1.PlanRewindResponse, error)
 	// Rewind applies a plan. FAILED_PRECONDITION if the token is stale.
-	Rewind(context.Context, *connect.Request[v1.RewindRequest]) (*connect.Response[v1.RewindResponse], error)
-	Undo(context.Context, *connect.Request[v1.UndoRequest]) (*connect.Response[v1.RewindResponse], error)
-	Redo(context.Context, *connect.Request[v1.RedoRequest]) (*connect.Response[v1.RewindResponse], error)
+	Rewind(context.Context, *v1.RewindRequest) (*v1.RewindResponse, error)
+	Undo(context.Context, *v1.UndoRequest) (*v1.RewindResponse, error)
+	Redo(context.Context, *v1.RedoRequest) (*v1.RewindResponse, error)
 	// Operations returns the operation log, newest first.
-	Operations(context.Context, *connect.Request[v1.OperationsRequest]) (*connect.Response[v1.OperationsResponse], error)
-	Pin(context.Context, *connect.Request[v1.PinRequest]) (*connect.Response[v1.PinResponse], error)
-	Unpin(context.Context, *connect.Request[v1.UnpinRequest]) (*connect.Response[v1.UnpinResponse], error)
-	ListPins(context.Context, *connect.Request[v1.ListPinsRequest]) (*connect.Response[v1.ListPinsResponse], error)
+	Operations(context.Context, *v1.OperationsRequest) (*v1.OperationsResponse, error)
+	Pin(context.Context, *v1.PinRequest) (*v1.PinResponse, error)
+	Unpin(context.Context, *v1.UnpinRequest) (*v1.UnpinResponse, error)
+	ListPins(context.Context, *v1.ListPinsRequest) (*v1.ListPinsResponse, error)
 }
 
 // NewCheckpointServiceClient constructs a client for the stet.v1.CheckpointService service. By
@@ -111,98 +112,98 @@ func NewCheckpointServiceClient(httpClient connect.HTTPClient, baseURL string, o
 	baseURL = strings.TrimRight(baseURL, "/")
 	checkpointServiceMethods := v1.File_stet_v1_checkpoint_service_proto.Services().ByName("CheckpointService").Methods()
 	return &checkpointServiceClient{
-		create: connect.NewClient[v1.CreateCheckpointRequest, v1.CreateCheckpointResponse](
+		create: unary.NewClient[*v1.CreateCheckpointRequest, *v1.CreateCheckpointResponse](
 			httpClient,
 			baseURL+CheckpointServiceCreateProcedure,
 			connect.WithSchema(checkpointServiceMethods.ByName("Create")),
 			connect.WithClientOptions(opts...),
 		),
-		list: connect.NewClient[v1.ListCheckpointsRequest, v1.ListCheckpointsResponse](
+		list: unary.NewClient[*v1.ListCheckpointsRequest, *v1.ListCheckpointsResponse](
 			httpClient,
 			baseURL+CheckpointServiceListProcedure,
 			connect.WithSchema(checkpointServiceMethods.ByName("List")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		get: connect.NewClient[v1.GetCheckpointRequest, v1.GetCheckpointResponse](
+		get: unary.NewClient[*v1.GetCheckpointRequest, *v1.GetCheckpointResponse](
 			httpClient,
 			baseURL+CheckpointServiceGetProcedure,
 			connect.WithSchema(checkpointServiceMethods.ByName("Get")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		files: connect.NewClient[v1.CheckpointFilesRequest, v1.CheckpointFilesResponse](
+		files: unary.NewClient[*v1.CheckpointFilesRequest, *v1.CheckpointFilesResponse](
 			httpClient,
 			baseURL+CheckpointServiceFilesProcedure,
 			connect.WithSchema(checkpointServiceMethods.ByName("Files")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		file: connect.NewClient[v1.CheckpointFileRequest, v1.CheckpointFileResponse](
+		file: unary.NewClient[*v1.CheckpointFileRequest, *v1.CheckpointFileResponse](
 			httpClient,
 			baseURL+CheckpointServiceFileProcedure,
 			connect.WithSchema(checkpointServiceMethods.ByName("File")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		diff: connect.NewClient[v1.DiffRequest, v1.DiffResponse](
+		diff: unary.NewClient[*v1.DiffRequest, *v1.DiffResponse](
 			httpClient,
 			baseURL+CheckpointServiceDiffProcedure,
 			connect.WithSchema(checkpointServiceMethods.ByName("Diff")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		blame: connect.NewClient[v1.BlameRequest, v1.BlameResponse](
+		blame: unary.NewClient[*v1.BlameRequest, *v1.BlameResponse](
 			httpClient,
 			baseURL+CheckpointServiceBlameProcedure,
 			connect.WithSchema(checkpointServiceMethods.ByName("Blame")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		planRewind: connect.NewClient[v1.PlanRewindRequest, v1.PlanRewindResponse](
+		planRewind: unary.NewClient[*v1.PlanRewindRequest, *v1.PlanRewindResponse](
 			httpClient,
 			baseURL+CheckpointServicePlanRewindProcedure,
 			connect.WithSchema(checkpointServiceMethods.ByName("PlanRewind")),
 			connect.WithClientOptions(opts...),
 		),
-		rewind: connect.NewClient[v1.RewindRequest, v1.RewindResponse](
+		rewind: unary.NewClient[*v1.RewindRequest, *v1.RewindResponse](
 			httpClient,
 			baseURL+CheckpointServiceRewindProcedure,
 			connect.WithSchema(checkpointServiceMethods.ByName("Rewind")),
 			connect.WithClientOptions(opts...),
 		),
-		undo: connect.NewClient[v1.UndoRequest, v1.RewindResponse](
+		undo: unary.NewClient[*v1.UndoRequest, *v1.RewindResponse](
 			httpClient,
 			baseURL+CheckpointServiceUndoProcedure,
 			connect.WithSchema(checkpointServiceMethods.ByName("Undo")),
 			connect.WithClientOptions(opts...),
 		),
-		redo: connect.NewClient[v1.RedoRequest, v1.RewindResponse](
+		redo: unary.NewClient[*v1.RedoRequest, *v1.RewindResponse](
 			httpClient,
 			baseURL+CheckpointServiceRedoProcedure,
 			connect.WithSchema(checkpointServiceMethods.ByName("Redo")),
 			connect.WithClientOptions(opts...),
 		),
-		operations: connect.NewClient[v1.OperationsRequest, v1.OperationsResponse](
+		operations: unary.NewClient[*v1.OperationsRequest, *v1.OperationsResponse](
 			httpClient,
 			baseURL+CheckpointServiceOperationsProcedure,
 			connect.WithSchema(checkpointServiceMethods.ByName("Operations")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		pin: connect.NewClient[v1.PinRequest, v1.PinResponse](
+		pin: unary.NewClient[*v1.PinRequest, *v1.PinResponse](
 			httpClient,
 			baseURL+CheckpointServicePinProcedure,
 			connect.WithSchema(checkpointServiceMethods.ByName("Pin")),
 			connect.WithClientOptions(opts...),
 		),
-		unpin: connect.NewClient[v1.UnpinRequest, v1.UnpinResponse](
+		unpin: unary.NewClient[*v1.UnpinRequest, *v1.UnpinResponse](
 			httpClient,
 			baseURL+CheckpointServiceUnpinProcedure,
 			connect.WithSchema(checkpointServiceMethods.ByName("Unpin")),
 			connect.WithClientOptions(opts...),
 		),
-		listPins: connect.NewClient[v1.ListPinsRequest, v1.ListPinsResponse](
+		listPins: unary.NewClient[*v1.ListPinsRequest, *v1.ListPinsResponse](
 			httpClient,
 			baseURL+CheckpointServiceListPinsProcedure,
 			connect.WithSchema(checkpointServiceMethods.ByName("ListPins")),
@@ -214,124 +215,124 @@ func NewCheckpointServiceClient(httpClient connect.HTTPClient, baseURL string, o
 
 // checkpointServiceClient implements CheckpointServiceClient.
 type checkpointServiceClient struct {
-	create     *connect.Client[v1.CreateCheckpointRequest, v1.CreateCheckpointResponse]
-	list       *connect.Client[v1.ListCheckpointsRequest, v1.ListCheckpointsResponse]
-	get        *connect.Client[v1.GetCheckpointRequest, v1.GetCheckpointResponse]
-	files      *connect.Client[v1.CheckpointFilesRequest, v1.CheckpointFilesResponse]
-	file       *connect.Client[v1.CheckpointFileRequest, v1.CheckpointFileResponse]
-	diff       *connect.Client[v1.DiffRequest, v1.DiffResponse]
-	blame      *connect.Client[v1.BlameRequest, v1.BlameResponse]
-	planRewind *connect.Client[v1.PlanRewindRequest, v1.PlanRewindResponse]
-	rewind     *connect.Client[v1.RewindRequest, v1.RewindResponse]
-	undo       *connect.Client[v1.UndoRequest, v1.RewindResponse]
-	redo       *connect.Client[v1.RedoRequest, v1.RewindResponse]
-	operations *connect.Client[v1.OperationsRequest, v1.OperationsResponse]
-	pin        *connect.Client[v1.PinRequest, v1.PinResponse]
-	unpin      *connect.Client[v1.UnpinRequest, v1.UnpinResponse]
-	listPins   *connect.Client[v1.ListPinsRequest, v1.ListPinsResponse]
+	create     *unary.Client[*v1.CreateCheckpointRequest, *v1.CreateCheckpointResponse]
+	list       *unary.Client[*v1.ListCheckpointsRequest, *v1.ListCheckpointsResponse]
+	get        *unary.Client[*v1.GetCheckpointRequest, *v1.GetCheckpointResponse]
+	files      *unary.Client[*v1.CheckpointFilesRequest, *v1.CheckpointFilesResponse]
+	file       *unary.Client[*v1.CheckpointFileRequest, *v1.CheckpointFileResponse]
+	diff       *unary.Client[*v1.DiffRequest, *v1.DiffResponse]
+	blame      *unary.Client[*v1.BlameRequest, *v1.BlameResponse]
+	planRewind *unary.Client[*v1.PlanRewindRequest, *v1.PlanRewindResponse]
+	rewind     *unary.Client[*v1.RewindRequest, *v1.RewindResponse]
+	undo       *unary.Client[*v1.UndoRequest, *v1.RewindResponse]
+	redo       *unary.Client[*v1.RedoRequest, *v1.RewindResponse]
+	operations *unary.Client[*v1.OperationsRequest, *v1.OperationsResponse]
+	pin        *unary.Client[*v1.PinRequest, *v1.PinResponse]
+	unpin      *unary.Client[*v1.UnpinRequest, *v1.UnpinResponse]
+	listPins   *unary.Client[*v1.ListPinsRequest, *v1.ListPinsResponse]
 }
 
 // Create calls stet.v1.CheckpointService.Create.
-func (c *checkpointServiceClient) Create(ctx context.Context, req *connect.Request[v1.CreateCheckpointRequest]) (*connect.Response[v1.CreateCheckpointResponse], error) {
-	return c.create.CallUnary(ctx, req)
+func (c *checkpointServiceClient) Create(ctx context.Context, req *v1.CreateCheckpointRequest) (*v1.CreateCheckpointResponse, error) {
+	return c.create.Call(ctx, req)
 }
 
 // List calls stet.v1.CheckpointService.List.
-func (c *checkpointServiceClient) List(ctx context.Context, req *connect.Request[v1.ListCheckpointsRequest]) (*connect.Response[v1.ListCheckpointsResponse], error) {
-	return c.list.CallUnary(ctx, req)
+func (c *checkpointServiceClient) List(ctx context.Context, req *v1.ListCheckpointsRequest) (*v1.ListCheckpointsResponse, error) {
+	return c.list.Call(ctx, req)
 }
 
 // Get calls stet.v1.CheckpointService.Get.
-func (c *checkpointServiceClient) Get(ctx context.Context, req *connect.Request[v1.GetCheckpointRequest]) (*connect.Response[v1.GetCheckpointResponse], error) {
-	return c.get.CallUnary(ctx, req)
+func (c *checkpointServiceClient) Get(ctx context.Context, req *v1.GetCheckpointRequest) (*v1.GetCheckpointResponse, error) {
+	return c.get.Call(ctx, req)
 }
 
 // Files calls stet.v1.CheckpointService.Files.
-func (c *checkpointServiceClient) Files(ctx context.Context, req *connect.Request[v1.CheckpointFilesRequest]) (*connect.Response[v1.CheckpointFilesResponse], error) {
-	return c.files.CallUnary(ctx, req)
+func (c *checkpointServiceClient) Files(ctx context.Context, req *v1.CheckpointFilesRequest) (*v1.CheckpointFilesResponse, error) {
+	return c.files.Call(ctx, req)
 }
 
 // File calls stet.v1.CheckpointService.File.
-func (c *checkpointServiceClient) File(ctx context.Context, req *connect.Request[v1.CheckpointFileRequest]) (*connect.Response[v1.CheckpointFileResponse], error) {
-	return c.file.CallUnary(ctx, req)
+func (c *checkpointServiceClient) File(ctx context.Context, req *v1.CheckpointFileRequest) (*v1.CheckpointFileResponse, error) {
+	return c.file.Call(ctx, req)
 }
 
 // Diff calls stet.v1.CheckpointService.Diff.
-func (c *checkpointServiceClient) Diff(ctx context.Context, req *connect.Request[v1.DiffRequest]) (*connect.Response[v1.DiffResponse], error) {
-	return c.diff.CallUnary(ctx, req)
+func (c *checkpointServiceClient) Diff(ctx context.Context, req *v1.DiffRequest) (*v1.DiffResponse, error) {
+	return c.diff.Call(ctx, req)
 }
 
 // Blame calls stet.v1.CheckpointService.Blame.
-func (c *checkpointServiceClient) Blame(ctx context.Context, req *connect.Request[v1.BlameRequest]) (*connect.Response[v1.BlameResponse], error) {
-	return c.blame.CallUnary(ctx, req)
+func (c *checkpointServiceClient) Blame(ctx context.Context, req *v1.BlameRequest) (*v1.BlameResponse, error) {
+	return c.blame.Call(ctx, req)
 }
 
 // PlanRewind calls stet.v1.CheckpointService.PlanRewind.
-func (c *checkpointServiceClient) PlanRewind(ctx context.Context, req *connect.Request[v1.PlanRewindRequest]) (*connect.Response[v1.PlanRewindResponse], error) {
-	return c.planRewind.CallUnary(ctx, req)
+func (c *checkpointServiceClient) PlanRewind(ctx context.Context, req *v1.PlanRewindRequest) (*v1.PlanRewindResponse, error) {
+	return c.planRewind.Call(ctx, req)
 }
 
 // Rewind calls stet.v1.CheckpointService.Rewind.
-func (c *checkpointServiceClient) Rewind(ctx context.Context, req *connect.Request[v1.RewindRequest]) (*connect.Response[v1.RewindResponse], error) {
-	return c.rewind.CallUnary(ctx, req)
+func (c *checkpointServiceClient) Rewind(ctx context.Context, req *v1.RewindRequest) (*v1.RewindResponse, error) {
+	return c.rewind.Call(ctx, req)
 }
 
 // Undo calls stet.v1.CheckpointService.Undo.
-func (c *checkpointServiceClient) Undo(ctx context.Context, req *connect.Request[v1.UndoRequest]) (*connect.Response[v1.RewindResponse], error) {
-	return c.undo.CallUnary(ctx, req)
+func (c *checkpointServiceClient) Undo(ctx context.Context, req *v1.UndoRequest) (*v1.RewindResponse, error) {
+	return c.undo.Call(ctx, req)
 }
 
 // Redo calls stet.v1.CheckpointService.Redo.
-func (c *checkpointServiceClient) Redo(ctx context.Context, req *connect.Request[v1.RedoRequest]) (*connect.Response[v1.RewindResponse], error) {
-	return c.redo.CallUnary(ctx, req)
+func (c *checkpointServiceClient) Redo(ctx context.Context, req *v1.RedoRequest) (*v1.RewindResponse, error) {
+	return c.redo.Call(ctx, req)
 }
 
 // Operations calls stet.v1.CheckpointService.Operations.
-func (c *checkpointServiceClient) Operations(ctx context.Context, req *connect.Request[v1.OperationsRequest]) (*connect.Response[v1.OperationsResponse], error) {
-	return c.operations.CallUnary(ctx, req)
+func (c *checkpointServiceClient) Operations(ctx context.Context, req *v1.OperationsRequest) (*v1.OperationsResponse, error) {
+	return c.operations.Call(ctx, req)
 }
 
 // Pin calls stet.v1.CheckpointService.Pin.
-func (c *checkpointServiceClient) Pin(ctx context.Context, req *connect.Request[v1.PinRequest]) (*connect.Response[v1.PinResponse], error) {
-	return c.pin.CallUnary(ctx, req)
+func (c *checkpointServiceClient) Pin(ctx context.Context, req *v1.PinRequest) (*v1.PinResponse, error) {
+	return c.pin.Call(ctx, req)
 }
 
 // Unpin calls stet.v1.CheckpointService.Unpin.
-func (c *checkpointServiceClient) Unpin(ctx context.Context, req *connect.Request[v1.UnpinRequest]) (*connect.Response[v1.UnpinResponse], error) {
-	return c.unpin.CallUnary(ctx, req)
+func (c *checkpointServiceClient) Unpin(ctx context.Context, req *v1.UnpinRequest) (*v1.UnpinResponse, error) {
+	return c.unpin.Call(ctx, req)
 }
 
 // ListPins calls stet.v1.CheckpointService.ListPins.
-func (c *checkpointServiceClient) ListPins(ctx context.Context, req *connect.Request[v1.ListPinsRequest]) (*connect.Response[v1.ListPinsResponse], error) {
-	return c.listPins.CallUnary(ctx, req)
+func (c *checkpointServiceClient) ListPins(ctx context.Context, req *v1.ListPinsRequest) (*v1.ListPinsResponse, error) {
+	return c.listPins.Call(ctx, req)
 }
 
 // CheckpointServiceHandler is an implementation of the stet.v1.CheckpointService service.
 type CheckpointServiceHandler interface {
-	Create(context.Context, *connect.Request[v1.CreateCheckpointRequest]) (*connect.Response[v1.CreateCheckpointResponse], error)
+	Create(context.Context, *v1.CreateCheckpointRequest) (*v1.CreateCheckpointResponse, error)
 	// List returns checkpoints, newest first.
-	List(context.Context, *connect.Request[v1.ListCheckpointsRequest]) (*connect.Response[v1.ListCheckpointsResponse], error)
+	List(context.Context, *v1.ListCheckpointsRequest) (*v1.ListCheckpointsResponse, error)
 	// Get resolves any form of reference.
-	Get(context.Context, *connect.Request[v1.GetCheckpointRequest]) (*connect.Response[v1.GetCheckpointResponse], error)
+	Get(context.Context, *v1.GetCheckpointRequest) (*v1.GetCheckpointResponse, error)
 	// Files lists the files of a checkpoint.
-	Files(context.Context, *connect.Request[v1.CheckpointFilesRequest]) (*connect.Response[v1.CheckpointFilesResponse], error)
+	Files(context.Context, *v1.CheckpointFilesRequest) (*v1.CheckpointFilesResponse, error)
 	// File returns one file's content, highlighted where it is text.
-	File(context.Context, *connect.Request[v1.CheckpointFileRequest]) (*connect.Response[v1.CheckpointFileResponse], error)
+	File(context.Context, *v1.CheckpointFileRequest) (*v1.CheckpointFileResponse, error)
 	// Diff compares two checkpoints, or one with the workspace as it is now.
-	Diff(context.Context, *connect.Request[v1.DiffRequest]) (*connect.Response[v1.DiffResponse], error)
+	Diff(context.Context, *v1.DiffRequest) (*v1.DiffResponse, error)
 	// Blame returns where each line of a file came from.
-	Blame(context.Context, *connect.Request[v1.BlameRequest]) (*connect.Response[v1.BlameResponse], error)
+	Blame(context.Context, *v1.BlameRequest) (*v1.BlameResponse, error)
 	// PlanRewind returns what a rewind would do, and the token that Rewind needs.
-	PlanRewind(context.Context, *connect.Request[v1.PlanRewindRequest]) (*connect.Response[v1.PlanRewindResponse], error)
+	PlanRewind(context.Context, *v1.PlanRewindRequest) (*v1.PlanRewindResponse, error)
 	// Rewind applies a plan. FAILED_PRECONDITION if the token is stale.
-	Rewind(context.Context, *connect.Request[v1.RewindRequest]) (*connect.Response[v1.RewindResponse], error)
-	Undo(context.Context, *connect.Request[v1.UndoRequest]) (*connect.Response[v1.RewindResponse], error)
-	Redo(context.Context, *connect.Request[v1.RedoRequest]) (*connect.Response[v1.RewindResponse], error)
+	Rewind(context.Context, *v1.RewindRequest) (*v1.RewindResponse, error)
+	Undo(context.Context, *v1.UndoRequest) (*v1.RewindResponse, error)
+	Redo(context.Context, *v1.RedoRequest) (*v1.RewindResponse, error)
 	// Operations returns the operation log, newest first.
-	Operations(context.Context, *connect.Request[v1.OperationsRequest]) (*connect.Response[v1.OperationsResponse], error)
-	Pin(context.Context, *connect.Request[v1.PinRequest]) (*connect.Response[v1.PinResponse], error)
-	Unpin(context.Context, *connect.Request[v1.UnpinRequest]) (*connect.Response[v1.UnpinResponse], error)
-	ListPins(context.Context, *connect.Request[v1.ListPinsRequest]) (*connect.Response[v1.ListPinsResponse], error)
+	Operations(context.Context, *v1.OperationsRequest) (*v1.OperationsResponse, error)
+	Pin(context.Context, *v1.PinRequest) (*v1.PinResponse, error)
+	Unpin(context.Context, *v1.UnpinRequest) (*v1.UnpinResponse, error)
+	ListPins(context.Context, *v1.ListPinsRequest) (*v1.ListPinsResponse, error)
 }
 
 // NewCheckpointServiceHandler builds an HTTP handler from the service implementation. It returns
@@ -341,98 +342,98 @@ type CheckpointServiceHandler interface {
 // and JSON codecs. They also support gzip compression.
 func NewCheckpointServiceHandler(svc CheckpointServiceHandler, opts ...connect.HandlerOption) (string, http.Handler) {
 	checkpointServiceMethods := v1.File_stet_v1_checkpoint_service_proto.Services().ByName("CheckpointService").Methods()
-	checkpointServiceCreateHandler := connect.NewUnaryHandler(
+	checkpointServiceCreateHandler := unary.NewHandler(
 		CheckpointServiceCreateProcedure,
 		svc.Create,
 		connect.WithSchema(checkpointServiceMethods.ByName("Create")),
 		connect.WithHandlerOptions(opts...),
 	)
-	checkpointServiceListHandler := connect.NewUnaryHandler(
+	checkpointServiceListHandler := unary.NewHandler(
 		CheckpointServiceListProcedure,
 		svc.List,
 		connect.WithSchema(checkpointServiceMethods.ByName("List")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	checkpointServiceGetHandler := connect.NewUnaryHandler(
+	checkpointServiceGetHandler := unary.NewHandler(
 		CheckpointServiceGetProcedure,
 		svc.Get,
 		connect.WithSchema(checkpointServiceMethods.ByName("Get")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	checkpointServiceFilesHandler := connect.NewUnaryHandler(
+	checkpointServiceFilesHandler := unary.NewHandler(
 		CheckpointServiceFilesProcedure,
 		svc.Files,
 		connect.WithSchema(checkpointServiceMethods.ByName("Files")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	checkpointServiceFileHandler := connect.NewUnaryHandler(
+	checkpointServiceFileHandler := unary.NewHandler(
 		CheckpointServiceFileProcedure,
 		svc.File,
 		connect.WithSchema(checkpointServiceMethods.ByName("File")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	checkpointServiceDiffHandler := connect.NewUnaryHandler(
+	checkpointServiceDiffHandler := unary.NewHandler(
 		CheckpointServiceDiffProcedure,
 		svc.Diff,
 		connect.WithSchema(checkpointServiceMethods.ByName("Diff")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	checkpointServiceBlameHandler := connect.NewUnaryHandler(
+	checkpointServiceBlameHandler := unary.NewHandler(
 		CheckpointServiceBlameProcedure,
 		svc.Blame,
 		connect.WithSchema(checkpointServiceMethods.ByName("Blame")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	checkpointServicePlanRewindHandler := connect.NewUnaryHandler(
+	checkpointServicePlanRewindHandler := unary.NewHandler(
 		CheckpointServicePlanRewindProcedure,
 		svc.PlanRewind,
 		connect.WithSchema(checkpointServiceMethods.ByName("PlanRewind")),
 		connect.WithHandlerOptions(opts...),
 	)
-	checkpointServiceRewindHandler := connect.NewUnaryHandler(
+	checkpointServiceRewindHandler := unary.NewHandler(
 		CheckpointServiceRewindProcedure,
 		svc.Rewind,
 		connect.WithSchema(checkpointServiceMethods.ByName("Rewind")),
 		connect.WithHandlerOptions(opts...),
 	)
-	checkpointServiceUndoHandler := connect.NewUnaryHandler(
+	checkpointServiceUndoHandler := unary.NewHandler(
 		CheckpointServiceUndoProcedure,
 		svc.Undo,
 		connect.WithSchema(checkpointServiceMethods.ByName("Undo")),
 		connect.WithHandlerOptions(opts...),
 	)
-	checkpointServiceRedoHandler := connect.NewUnaryHandler(
+	checkpointServiceRedoHandler := unary.NewHandler(
 		CheckpointServiceRedoProcedure,
 		svc.Redo,
 		connect.WithSchema(checkpointServiceMethods.ByName("Redo")),
 		connect.WithHandlerOptions(opts...),
 	)
-	checkpointServiceOperationsHandler := connect.NewUnaryHandler(
+	checkpointServiceOperationsHandler := unary.NewHandler(
 		CheckpointServiceOperationsProcedure,
 		svc.Operations,
 		connect.WithSchema(checkpointServiceMethods.ByName("Operations")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	checkpointServicePinHandler := connect.NewUnaryHandler(
+	checkpointServicePinHandler := unary.NewHandler(
 		CheckpointServicePinProcedure,
 		svc.Pin,
 		connect.WithSchema(checkpointServiceMethods.ByName("Pin")),
 		connect.WithHandlerOptions(opts...),
 	)
-	checkpointServiceUnpinHandler := connect.NewUnaryHandler(
+	checkpointServiceUnpinHandler := unary.NewHandler(
 		CheckpointServiceUnpinProcedure,
 		svc.Unpin,
 		connect.WithSchema(checkpointServiceMethods.ByName("Unpin")),
 		connect.WithHandlerOptions(opts...),
 	)
-	checkpointServiceListPinsHandler := connect.NewUnaryHandler(
+	checkpointServiceListPinsHandler := unary.NewHandler(
 		CheckpointServiceListPinsProcedure,
 		svc.ListPins,
 		connect.WithSchema(checkpointServiceMethods.ByName("ListPins")),
@@ -480,62 +481,62 @@ func NewCheckpointServiceHandler(svc CheckpointServiceHandler, opts ...connect.H
 // UnimplementedCheckpointServiceHandler returns CodeUnimplemented from all methods.
 type UnimplementedCheckpointServiceHandler struct{}
 
-func (UnimplementedCheckpointServiceHandler) Create(context.Context, *connect.Request[v1.CreateCheckpointRequest]) (*connect.Response[v1.CreateCheckpointResponse], error) {
+func (UnimplementedCheckpointServiceHandler) Create(context.Context, *v1.CreateCheckpointRequest) (*v1.CreateCheckpointResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CheckpointService.Create is not implemented"))
 }
 
-func (UnimplementedCheckpointServiceHandler) List(context.Context, *connect.Request[v1.ListCheckpointsRequest]) (*connect.Response[v1.ListCheckpointsResponse], error) {
+func (UnimplementedCheckpointServiceHandler) List(context.Context, *v1.ListCheckpointsRequest) (*v1.ListCheckpointsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CheckpointService.List is not implemented"))
 }
 
-func (UnimplementedCheckpointServiceHandler) Get(context.Context, *connect.Request[v1.GetCheckpointRequest]) (*connect.Response[v1.GetCheckpointResponse], error) {
+func (UnimplementedCheckpointServiceHandler) Get(context.Context, *v1.GetCheckpointRequest) (*v1.GetCheckpointResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CheckpointService.Get is not implemented"))
 }
 
-func (UnimplementedCheckpointServiceHandler) Files(context.Context, *connect.Request[v1.CheckpointFilesRequest]) (*connect.Response[v1.CheckpointFilesResponse], error) {
+func (UnimplementedCheckpointServiceHandler) Files(context.Context, *v1.CheckpointFilesRequest) (*v1.CheckpointFilesResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CheckpointService.Files is not implemented"))
 }
 
-func (UnimplementedCheckpointServiceHandler) File(context.Context, *connect.Request[v1.CheckpointFileRequest]) (*connect.Response[v1.CheckpointFileResponse], error) {
+func (UnimplementedCheckpointServiceHandler) File(context.Context, *v1.CheckpointFileRequest) (*v1.CheckpointFileResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CheckpointService.File is not implemented"))
 }
 
-func (UnimplementedCheckpointServiceHandler) Diff(context.Context, *connect.Request[v1.DiffRequest]) (*connect.Response[v1.DiffResponse], error) {
+func (UnimplementedCheckpointServiceHandler) Diff(context.Context, *v1.DiffRequest) (*v1.DiffResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CheckpointService.Diff is not implemented"))
 }
 
-func (UnimplementedCheckpointServiceHandler) Blame(context.Context, *connect.Request[v1.BlameRequest]) (*connect.Response[v1.BlameResponse], error) {
+func (UnimplementedCheckpointServiceHandler) Blame(context.Context, *v1.BlameRequest) (*v1.BlameResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CheckpointService.Blame is not implemented"))
 }
 
-func (UnimplementedCheckpointServiceHandler) PlanRewind(context.Context, *connect.Request[v1.PlanRewindRequest]) (*connect.Response[v1.PlanRewindResponse], error) {
+func (UnimplementedCheckpointServiceHandler) PlanRewind(context.Context, *v1.PlanRewindRequest) (*v1.PlanRewindResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CheckpointService.PlanRewind is not implemented"))
 }
 
-func (UnimplementedCheckpointServiceHandler) Rewind(context.Context, *connect.Request[v1.RewindRequest]) (*connect.Response[v1.RewindResponse], error) {
+func (UnimplementedCheckpointServiceHandler) Rewind(context.Context, *v1.RewindRequest) (*v1.RewindResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CheckpointService.Rewind is not implemented"))
 }
 
-func (UnimplementedCheckpointServiceHandler) Undo(context.Context, *connect.Request[v1.UndoRequest]) (*connect.Response[v1.RewindResponse], error) {
+func (UnimplementedCheckpointServiceHandler) Undo(context.Context, *v1.UndoRequest) (*v1.RewindResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CheckpointService.Undo is not implemented"))
 }
 
-func (UnimplementedCheckpointServiceHandler) Redo(context.Context, *connect.Request[v1.RedoRequest]) (*connect.Response[v1.RewindResponse], error) {
+func (UnimplementedCheckpointServiceHandler) Redo(context.Context, *v1.RedoRequest) (*v1.RewindResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CheckpointService.Redo is not implemented"))
 }
 
-func (UnimplementedCheckpointServiceHandler) Operations(context.Context, *connect.Request[v1.OperationsRequest]) (*connect.Response[v1.OperationsResponse], error) {
+func (UnimplementedCheckpointServiceHandler) Operations(context.Context, *v1.OperationsRequest) (*v1.OperationsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CheckpointService.Operations is not implemented"))
 }
 
-func (UnimplementedCheckpointServiceHandler) Pin(context.Context, *connect.Request[v1.PinRequest]) (*connect.Response[v1.PinResponse], error) {
+func (UnimplementedCheckpointServiceHandler) Pin(context.Context, *v1.PinRequest) (*v1.PinResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CheckpointService.Pin is not implemented"))
 }
 
-func (UnimplementedCheckpointServiceHandler) Unpin(context.Context, *connect.Request[v1.UnpinRequest]) (*connect.Response[v1.UnpinResponse], error) {
+func (UnimplementedCheckpointServiceHandler) Unpin(context.Context, *v1.UnpinRequest) (*v1.UnpinResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CheckpointService.Unpin is not implemented"))
 }
 
-func (UnimplementedCheckpointServiceHandler) ListPins(context.Context, *connect.Request[v1.ListPinsRequest]) (*connect.Response[v1.ListPinsResponse], error) {
+func (UnimplementedCheckpointServiceHandler) ListPins(context.Context, *v1.ListPinsRequest) (*v1.ListPinsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CheckpointService.ListPins is not implemented"))
 }

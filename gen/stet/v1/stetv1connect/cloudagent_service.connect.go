@@ -11,6 +11,7 @@ import (
 	context "context"
 	errors "errors"
 	v1 "github.com/stet-dev/stet/gen/stet/v1"
+	unary "github.com/stet-dev/stet/internal/unary"
 	http "net/http"
 	strings "strings"
 )
@@ -66,23 +67,23 @@ const (
 
 // CloudAgentServiceClient is a client for the stet.v1.CloudAgentService service.
 type CloudAgentServiceClient interface {
-	Create(context.Context, *connect.Request[v1.CreateAgentRequest]) (*connect.Response[v1.CreateAgentResponse], error)
-	Get(context.Context, *connect.Request[v1.GetAgentRequest]) (*connect.Response[v1.GetAgentResponse], error)
-	List(context.Context, *connect.Request[v1.ListAgentsRequest]) (*connect.Response[v1.ListAgentsResponse], error)
+	Create(context.Context, *v1.CreateAgentRequest) (*v1.CreateAgentResponse, error)
+	Get(context.Context, *v1.GetAgentRequest) (*v1.GetAgentResponse, error)
+	List(context.Context, *v1.ListAgentsRequest) (*v1.ListAgentsResponse, error)
 	// AppendUpdate adds events to the agent's log; all of them, or none.
-	AppendUpdate(context.Context, *connect.Request[v1.AppendUpdateRequest]) (*connect.Response[v1.AppendUpdateResponse], error)
+	AppendUpdate(context.Context, *v1.AppendUpdateRequest) (*v1.AppendUpdateResponse, error)
 	// SaveState stores a state with its blobs, offset and event in one commit.
-	SaveState(context.Context, *connect.Request[v1.SaveAgentStateRequest]) (*connect.Response[v1.SaveAgentStateResponse], error)
-	SetStatus(context.Context, *connect.Request[v1.SetAgentStatusRequest]) (*connect.Response[v1.SetAgentStatusResponse], error)
-	Archive(context.Context, *connect.Request[v1.ArchiveAgentRequest]) (*connect.Response[v1.ArchiveAgentResponse], error)
+	SaveState(context.Context, *v1.SaveAgentStateRequest) (*v1.SaveAgentStateResponse, error)
+	SetStatus(context.Context, *v1.SetAgentStatusRequest) (*v1.SetAgentStatusResponse, error)
+	Archive(context.Context, *v1.ArchiveAgentRequest) (*v1.ArchiveAgentResponse, error)
 	// Watch reports what is known about an agent, now and whenever its metadata, its
 	// status or its derived properties change. Changes in quick succession may come as
 	// one. It ends when the server stops or the agent is deleted.
-	Watch(context.Context, *connect.Request[v1.WatchAgentRequest]) (*connect.ServerStreamForClient[v1.WatchAgentResponse], error)
+	Watch(context.Context, *v1.WatchAgentRequest) (*connect.ServerStreamForClient[v1.WatchAgentResponse], error)
 	// SetSnapshot records the image of an agent's machine.
-	SetSnapshot(context.Context, *connect.Request[v1.SetAgentSnapshotRequest]) (*connect.Response[v1.SetAgentSnapshotResponse], error)
+	SetSnapshot(context.Context, *v1.SetAgentSnapshotRequest) (*v1.SetAgentSnapshotResponse, error)
 	// Snapshot returns presigned addresses for an agent's machine image.
-	Snapshot(context.Context, *connect.Request[v1.AgentSnapshotRequest]) (*connect.Response[v1.AgentSnapshotResponse], error)
+	Snapshot(context.Context, *v1.AgentSnapshotRequest) (*v1.AgentSnapshotResponse, error)
 }
 
 // NewCloudAgentServiceClient constructs a client for the stet.v1.CloudAgentService service. By
@@ -96,45 +97,45 @@ func NewCloudAgentServiceClient(httpClient connect.HTTPClient, baseURL string, o
 	baseURL = strings.TrimRight(baseURL, "/")
 	cloudAgentServiceMethods := v1.File_stet_v1_cloudagent_service_proto.Services().ByName("CloudAgentService").Methods()
 	return &cloudAgentServiceClient{
-		create: connect.NewClient[v1.CreateAgentRequest, v1.CreateAgentResponse](
+		create: unary.NewClient[*v1.CreateAgentRequest, *v1.CreateAgentResponse](
 			httpClient,
 			baseURL+CloudAgentServiceCreateProcedure,
 			connect.WithSchema(cloudAgentServiceMethods.ByName("Create")),
 			connect.WithClientOptions(opts...),
 		),
-		get: connect.NewClient[v1.GetAgentRequest, v1.GetAgentResponse](
+		get: unary.NewClient[*v1.GetAgentRequest, *v1.GetAgentResponse](
 			httpClient,
 			baseURL+CloudAgentServiceGetProcedure,
 			connect.WithSchema(cloudAgentServiceMethods.ByName("Get")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		list: connect.NewClient[v1.ListAgentsRequest, v1.ListAgentsResponse](
+		list: unary.NewClient[*v1.ListAgentsRequest, *v1.ListAgentsResponse](
 			httpClient,
 			baseURL+CloudAgentServiceListProcedure,
 			connect.WithSchema(cloudAgentServiceMethods.ByName("List")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		appendUpdate: connect.NewClient[v1.AppendUpdateRequest, v1.AppendUpdateResponse](
+		appendUpdate: unary.NewClient[*v1.AppendUpdateRequest, *v1.AppendUpdateResponse](
 			httpClient,
 			baseURL+CloudAgentServiceAppendUpdateProcedure,
 			connect.WithSchema(cloudAgentServiceMethods.ByName("AppendUpdate")),
 			connect.WithClientOptions(opts...),
 		),
-		saveState: connect.NewClient[v1.SaveAgentStateRequest, v1.SaveAgentStateResponse](
+		saveState: unary.NewClient[*v1.SaveAgentStateRequest, *v1.SaveAgentStateResponse](
 			httpClient,
 			baseURL+CloudAgentServiceSaveStateProcedure,
 			connect.WithSchema(cloudAgentServiceMethods.ByName("SaveState")),
 			connect.WithClientOptions(opts...),
 		),
-		setStatus: connect.NewClient[v1.SetAgentStatusRequest, v1.SetAgentStatusResponse](
+		setStatus: unary.NewClient[*v1.SetAgentStatusRequest, *v1.SetAgentStatusResponse](
 			httpClient,
 			baseURL+CloudAgentServiceSetStatusProcedure,
 			connect.WithSchema(cloudAgentServiceMethods.ByName("SetStatus")),
 			connect.WithClientOptions(opts...),
 		),
-		archive: connect.NewClient[v1.ArchiveAgentRequest, v1.ArchiveAgentResponse](
+		archive: unary.NewClient[*v1.ArchiveAgentRequest, *v1.ArchiveAgentResponse](
 			httpClient,
 			baseURL+CloudAgentServiceArchiveProcedure,
 			connect.WithSchema(cloudAgentServiceMethods.ByName("Archive")),
@@ -146,13 +147,13 @@ func NewCloudAgentServiceClient(httpClient connect.HTTPClient, baseURL string, o
 			connect.WithSchema(cloudAgentServiceMethods.ByName("Watch")),
 			connect.WithClientOptions(opts...),
 		),
-		setSnapshot: connect.NewClient[v1.SetAgentSnapshotRequest, v1.SetAgentSnapshotResponse](
+		setSnapshot: unary.NewClient[*v1.SetAgentSnapshotRequest, *v1.SetAgentSnapshotResponse](
 			httpClient,
 			baseURL+CloudAgentServiceSetSnapshotProcedure,
 			connect.WithSchema(cloudAgentServiceMethods.ByName("SetSnapshot")),
 			connect.WithClientOptions(opts...),
 		),
-		snapshot: connect.NewClient[v1.AgentSnapshotRequest, v1.AgentSnapshotResponse](
+		snapshot: unary.NewClient[*v1.AgentSnapshotRequest, *v1.AgentSnapshotResponse](
 			httpClient,
 			baseURL+CloudAgentServiceSnapshotProcedure,
 			connect.WithSchema(cloudAgentServiceMethods.ByName("Snapshot")),
@@ -163,87 +164,87 @@ func NewCloudAgentServiceClient(httpClient connect.HTTPClient, baseURL string, o
 
 // cloudAgentServiceClient implements CloudAgentServiceClient.
 type cloudAgentServiceClient struct {
-	create       *connect.Client[v1.CreateAgentRequest, v1.CreateAgentResponse]
-	get          *connect.Client[v1.GetAgentRequest, v1.GetAgentResponse]
-	list         *connect.Client[v1.ListAgentsRequest, v1.ListAgentsResponse]
-	appendUpdate *connect.Client[v1.AppendUpdateRequest, v1.AppendUpdateResponse]
-	saveState    *connect.Client[v1.SaveAgentStateRequest, v1.SaveAgentStateResponse]
-	setStatus    *connect.Client[v1.SetAgentStatusRequest, v1.SetAgentStatusResponse]
-	archive      *connect.Client[v1.ArchiveAgentRequest, v1.ArchiveAgentResponse]
+	create       *unary.Client[*v1.CreateAgentRequest, *v1.CreateAgentResponse]
+	get          *unary.Client[*v1.GetAgentRequest, *v1.GetAgentResponse]
+	list         *unary.Client[*v1.ListAgentsRequest, *v1.ListAgentsResponse]
+	appendUpdate *unary.Client[*v1.AppendUpdateRequest, *v1.AppendUpdateResponse]
+	saveState    *unary.Client[*v1.SaveAgentStateRequest, *v1.SaveAgentStateResponse]
+	setStatus    *unary.Client[*v1.SetAgentStatusRequest, *v1.SetAgentStatusResponse]
+	archive      *unary.Client[*v1.ArchiveAgentRequest, *v1.ArchiveAgentResponse]
 	watch        *connect.Client[v1.WatchAgentRequest, v1.WatchAgentResponse]
-	setSnapshot  *connect.Client[v1.SetAgentSnapshotRequest, v1.SetAgentSnapshotResponse]
-	snapshot     *connect.Client[v1.AgentSnapshotRequest, v1.AgentSnapshotResponse]
+	setSnapshot  *unary.Client[*v1.SetAgentSnapshotRequest, *v1.SetAgentSnapshotResponse]
+	snapshot     *unary.Client[*v1.AgentSnapshotRequest, *v1.AgentSnapshotResponse]
 }
 
 // Create calls stet.v1.CloudAgentService.Create.
-func (c *cloudAgentServiceClient) Create(ctx context.Context, req *connect.Request[v1.CreateAgentRequest]) (*connect.Response[v1.CreateAgentResponse], error) {
-	return c.create.CallUnary(ctx, req)
+func (c *cloudAgentServiceClient) Create(ctx context.Context, req *v1.CreateAgentRequest) (*v1.CreateAgentResponse, error) {
+	return c.create.Call(ctx, req)
 }
 
 // Get calls stet.v1.CloudAgentService.Get.
-func (c *cloudAgentServiceClient) Get(ctx context.Context, req *connect.Request[v1.GetAgentRequest]) (*connect.Response[v1.GetAgentResponse], error) {
-	return c.get.CallUnary(ctx, req)
+func (c *cloudAgentServiceClient) Get(ctx context.Context, req *v1.GetAgentRequest) (*v1.GetAgentResponse, error) {
+	return c.get.Call(ctx, req)
 }
 
 // List calls stet.v1.CloudAgentService.List.
-func (c *cloudAgentServiceClient) List(ctx context.Context, req *connect.Request[v1.ListAgentsRequest]) (*connect.Response[v1.ListAgentsResponse], error) {
-	return c.list.CallUnary(ctx, req)
+func (c *cloudAgentServiceClient) List(ctx context.Context, req *v1.ListAgentsRequest) (*v1.ListAgentsResponse, error) {
+	return c.list.Call(ctx, req)
 }
 
 // AppendUpdate calls stet.v1.CloudAgentService.AppendUpdate.
-func (c *cloudAgentServiceClient) AppendUpdate(ctx context.Context, req *connect.Request[v1.AppendUpdateRequest]) (*connect.Response[v1.AppendUpdateResponse], error) {
-	return c.appendUpdate.CallUnary(ctx, req)
+func (c *cloudAgentServiceClient) AppendUpdate(ctx context.Context, req *v1.AppendUpdateRequest) (*v1.AppendUpdateResponse, error) {
+	return c.appendUpdate.Call(ctx, req)
 }
 
 // SaveState calls stet.v1.CloudAgentService.SaveState.
-func (c *cloudAgentServiceClient) SaveState(ctx context.Context, req *connect.Request[v1.SaveAgentStateRequest]) (*connect.Response[v1.SaveAgentStateResponse], error) {
-	return c.saveState.CallUnary(ctx, req)
+func (c *cloudAgentServiceClient) SaveState(ctx context.Context, req *v1.SaveAgentStateRequest) (*v1.SaveAgentStateResponse, error) {
+	return c.saveState.Call(ctx, req)
 }
 
 // SetStatus calls stet.v1.CloudAgentService.SetStatus.
-func (c *cloudAgentServiceClient) SetStatus(ctx context.Context, req *connect.Request[v1.SetAgentStatusRequest]) (*connect.Response[v1.SetAgentStatusResponse], error) {
-	return c.setStatus.CallUnary(ctx, req)
+func (c *cloudAgentServiceClient) SetStatus(ctx context.Context, req *v1.SetAgentStatusRequest) (*v1.SetAgentStatusResponse, error) {
+	return c.setStatus.Call(ctx, req)
 }
 
 // Archive calls stet.v1.CloudAgentService.Archive.
-func (c *cloudAgentServiceClient) Archive(ctx context.Context, req *connect.Request[v1.ArchiveAgentRequest]) (*connect.Response[v1.ArchiveAgentResponse], error) {
-	return c.archive.CallUnary(ctx, req)
+func (c *cloudAgentServiceClient) Archive(ctx context.Context, req *v1.ArchiveAgentRequest) (*v1.ArchiveAgentResponse, error) {
+	return c.archive.Call(ctx, req)
 }
 
 // Watch calls stet.v1.CloudAgentService.Watch.
-func (c *cloudAgentServiceClient) Watch(ctx context.Context, req *connect.Request[v1.WatchAgentRequest]) (*connect.ServerStreamForClient[v1.WatchAgentResponse], error) {
-	return c.watch.CallServerStream(ctx, req)
+func (c *cloudAgentServiceClient) Watch(ctx context.Context, req *v1.WatchAgentRequest) (*connect.ServerStreamForClient[v1.WatchAgentResponse], error) {
+	return c.watch.CallServerStream(ctx, connect.NewRequest(req))
 }
 
 // SetSnapshot calls stet.v1.CloudAgentService.SetSnapshot.
-func (c *cloudAgentServiceClient) SetSnapshot(ctx context.Context, req *connect.Request[v1.SetAgentSnapshotRequest]) (*connect.Response[v1.SetAgentSnapshotResponse], error) {
-	return c.setSnapshot.CallUnary(ctx, req)
+func (c *cloudAgentServiceClient) SetSnapshot(ctx context.Context, req *v1.SetAgentSnapshotRequest) (*v1.SetAgentSnapshotResponse, error) {
+	return c.setSnapshot.Call(ctx, req)
 }
 
 // Snapshot calls stet.v1.CloudAgentService.Snapshot.
-func (c *cloudAgentServiceClient) Snapshot(ctx context.Context, req *connect.Request[v1.AgentSnapshotRequest]) (*connect.Response[v1.AgentSnapshotResponse], error) {
-	return c.snapshot.CallUnary(ctx, req)
+func (c *cloudAgentServiceClient) Snapshot(ctx context.Context, req *v1.AgentSnapshotRequest) (*v1.AgentSnapshotResponse, error) {
+	return c.snapshot.Call(ctx, req)
 }
 
 // CloudAgentServiceHandler is an implementation of the stet.v1.CloudAgentService service.
 type CloudAgentServiceHandler interface {
-	Create(context.Context, *connect.Request[v1.CreateAgentRequest]) (*connect.Response[v1.CreateAgentResponse], error)
-	Get(context.Context, *connect.Request[v1.GetAgentRequest]) (*connect.Response[v1.GetAgentResponse], error)
-	List(context.Context, *connect.Request[v1.ListAgentsRequest]) (*connect.Response[v1.ListAgentsResponse], error)
+	Create(context.Context, *v1.CreateAgentRequest) (*v1.CreateAgentResponse, error)
+	Get(context.Context, *v1.GetAgentRequest) (*v1.GetAgentResponse, error)
+	List(context.Context, *v1.ListAgentsRequest) (*v1.ListAgentsResponse, error)
 	// AppendUpdate adds events to the agent's log; all of them, or none.
-	AppendUpdate(context.Context, *connect.Request[v1.AppendUpdateRequest]) (*connect.Response[v1.AppendUpdateResponse], error)
+	AppendUpdate(context.Context, *v1.AppendUpdateRequest) (*v1.AppendUpdateResponse, error)
 	// SaveState stores a state with its blobs, offset and event in one commit.
-	SaveState(context.Context, *connect.Request[v1.SaveAgentStateRequest]) (*connect.Response[v1.SaveAgentStateResponse], error)
-	SetStatus(context.Context, *connect.Request[v1.SetAgentStatusRequest]) (*connect.Response[v1.SetAgentStatusResponse], error)
-	Archive(context.Context, *connect.Request[v1.ArchiveAgentRequest]) (*connect.Response[v1.ArchiveAgentResponse], error)
+	SaveState(context.Context, *v1.SaveAgentStateRequest) (*v1.SaveAgentStateResponse, error)
+	SetStatus(context.Context, *v1.SetAgentStatusRequest) (*v1.SetAgentStatusResponse, error)
+	Archive(context.Context, *v1.ArchiveAgentRequest) (*v1.ArchiveAgentResponse, error)
 	// Watch reports what is known about an agent, now and whenever its metadata, its
 	// status or its derived properties change. Changes in quick succession may come as
 	// one. It ends when the server stops or the agent is deleted.
-	Watch(context.Context, *connect.Request[v1.WatchAgentRequest], *connect.ServerStream[v1.WatchAgentResponse]) error
+	Watch(context.Context, *v1.WatchAgentRequest, *connect.ServerStream[v1.WatchAgentResponse]) error
 	// SetSnapshot records the image of an agent's machine.
-	SetSnapshot(context.Context, *connect.Request[v1.SetAgentSnapshotRequest]) (*connect.Response[v1.SetAgentSnapshotResponse], error)
+	SetSnapshot(context.Context, *v1.SetAgentSnapshotRequest) (*v1.SetAgentSnapshotResponse, error)
 	// Snapshot returns presigned addresses for an agent's machine image.
-	Snapshot(context.Context, *connect.Request[v1.AgentSnapshotRequest]) (*connect.Response[v1.AgentSnapshotResponse], error)
+	Snapshot(context.Context, *v1.AgentSnapshotRequest) (*v1.AgentSnapshotResponse, error)
 }
 
 // NewCloudAgentServiceHandler builds an HTTP handler from the service implementation. It returns
@@ -253,63 +254,63 @@ type CloudAgentServiceHandler interface {
 // and JSON codecs. They also support gzip compression.
 func NewCloudAgentServiceHandler(svc CloudAgentServiceHandler, opts ...connect.HandlerOption) (string, http.Handler) {
 	cloudAgentServiceMethods := v1.File_stet_v1_cloudagent_service_proto.Services().ByName("CloudAgentService").Methods()
-	cloudAgentServiceCreateHandler := connect.NewUnaryHandler(
+	cloudAgentServiceCreateHandler := unary.NewHandler(
 		CloudAgentServiceCreateProcedure,
 		svc.Create,
 		connect.WithSchema(cloudAgentServiceMethods.ByName("Create")),
 		connect.WithHandlerOptions(opts...),
 	)
-	cloudAgentServiceGetHandler := connect.NewUnaryHandler(
+	cloudAgentServiceGetHandler := unary.NewHandler(
 		CloudAgentServiceGetProcedure,
 		svc.Get,
 		connect.WithSchema(cloudAgentServiceMethods.ByName("Get")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	cloudAgentServiceListHandler := connect.NewUnaryHandler(
+	cloudAgentServiceListHandler := unary.NewHandler(
 		CloudAgentServiceListProcedure,
 		svc.List,
 		connect.WithSchema(cloudAgentServiceMethods.ByName("List")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	cloudAgentServiceAppendUpdateHandler := connect.NewUnaryHandler(
+	cloudAgentServiceAppendUpdateHandler := unary.NewHandler(
 		CloudAgentServiceAppendUpdateProcedure,
 		svc.AppendUpdate,
 		connect.WithSchema(cloudAgentServiceMethods.ByName("AppendUpdate")),
 		connect.WithHandlerOptions(opts...),
 	)
-	cloudAgentServiceSaveStateHandler := connect.NewUnaryHandler(
+	cloudAgentServiceSaveStateHandler := unary.NewHandler(
 		CloudAgentServiceSaveStateProcedure,
 		svc.SaveState,
 		connect.WithSchema(cloudAgentServiceMethods.ByName("SaveState")),
 		connect.WithHandlerOptions(opts...),
 	)
-	cloudAgentServiceSetStatusHandler := connect.NewUnaryHandler(
+	cloudAgentServiceSetStatusHandler := unary.NewHandler(
 		CloudAgentServiceSetStatusProcedure,
 		svc.SetStatus,
 		connect.WithSchema(cloudAgentServiceMethods.ByName("SetStatus")),
 		connect.WithHandlerOptions(opts...),
 	)
-	cloudAgentServiceArchiveHandler := connect.NewUnaryHandler(
+	cloudAgentServiceArchiveHandler := unary.NewHandler(
 		CloudAgentServiceArchiveProcedure,
 		svc.Archive,
 		connect.WithSchema(cloudAgentServiceMethods.ByName("Archive")),
 		connect.WithHandlerOptions(opts...),
 	)
-	cloudAgentServiceWatchHandler := connect.NewServerStreamHandler(
+	cloudAgentServiceWatchHandler := connect.NewServerStreamHandlerSimple(
 		CloudAgentServiceWatchProcedure,
 		svc.Watch,
 		connect.WithSchema(cloudAgentServiceMethods.ByName("Watch")),
 		connect.WithHandlerOptions(opts...),
 	)
-	cloudAgentServiceSetSnapshotHandler := connect.NewUnaryHandler(
+	cloudAgentServiceSetSnapshotHandler := unary.NewHandler(
 		CloudAgentServiceSetSnapshotProcedure,
 		svc.SetSnapshot,
 		connect.WithSchema(cloudAgentServiceMethods.ByName("SetSnapshot")),
 		connect.WithHandlerOptions(opts...),
 	)
-	cloudAgentServiceSnapshotHandler := connect.NewUnaryHandler(
+	cloudAgentServiceSnapshotHandler := unary.NewHandler(
 		CloudAgentServiceSnapshotProcedure,
 		svc.Snapshot,
 		connect.WithSchema(cloudAgentServiceMethods.ByName("Snapshot")),
@@ -346,42 +347,42 @@ func NewCloudAgentServiceHandler(svc CloudAgentServiceHandler, opts ...connect.H
 // UnimplementedCloudAgentServiceHandler returns CodeUnimplemented from all methods.
 type UnimplementedCloudAgentServiceHandler struct{}
 
-func (UnimplementedCloudAgentServiceHandler) Create(context.Context, *connect.Request[v1.CreateAgentRequest]) (*connect.Response[v1.CreateAgentResponse], error) {
+func (UnimplementedCloudAgentServiceHandler) Create(context.Context, *v1.CreateAgentRequest) (*v1.CreateAgentResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CloudAgentService.Create is not implemented"))
 }
 
-func (UnimplementedCloudAgentServiceHandler) Get(context.Context, *connect.Request[v1.GetAgentRequest]) (*connect.Response[v1.GetAgentResponse], error) {
+func (UnimplementedCloudAgentServiceHandler) Get(context.Context, *v1.GetAgentRequest) (*v1.GetAgentResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CloudAgentService.Get is not implemented"))
 }
 
-func (UnimplementedCloudAgentServiceHandler) List(context.Context, *connect.Request[v1.ListAgentsRequest]) (*connect.Response[v1.ListAgentsResponse], error) {
+func (UnimplementedCloudAgentServiceHandler) List(context.Context, *v1.ListAgentsRequest) (*v1.ListAgentsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CloudAgentService.List is not implemented"))
 }
 
-func (UnimplementedCloudAgentServiceHandler) AppendUpdate(context.Context, *connect.Request[v1.AppendUpdateRequest]) (*connect.Response[v1.AppendUpdateResponse], error) {
+func (UnimplementedCloudAgentServiceHandler) AppendUpdate(context.Context, *v1.AppendUpdateRequest) (*v1.AppendUpdateResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CloudAgentService.AppendUpdate is not implemented"))
 }
 
-func (UnimplementedCloudAgentServiceHandler) SaveState(context.Context, *connect.Request[v1.SaveAgentStateRequest]) (*connect.Response[v1.SaveAgentStateResponse], error) {
+func (UnimplementedCloudAgentServiceHandler) SaveState(context.Context, *v1.SaveAgentStateRequest) (*v1.SaveAgentStateResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CloudAgentService.SaveState is not implemented"))
 }
 
-func (UnimplementedCloudAgentServiceHandler) SetStatus(context.Context, *connect.Request[v1.SetAgentStatusRequest]) (*connect.Response[v1.SetAgentStatusResponse], error) {
+func (UnimplementedCloudAgentServiceHandler) SetStatus(context.Context, *v1.SetAgentStatusRequest) (*v1.SetAgentStatusResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CloudAgentService.SetStatus is not implemented"))
 }
 
-func (UnimplementedCloudAgentServiceHandler) Archive(context.Context, *connect.Request[v1.ArchiveAgentRequest]) (*connect.Response[v1.ArchiveAgentResponse], error) {
+func (UnimplementedCloudAgentServiceHandler) Archive(context.Context, *v1.ArchiveAgentRequest) (*v1.ArchiveAgentResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CloudAgentService.Archive is not implemented"))
 }
 
-func (UnimplementedCloudAgentServiceHandler) Watch(context.Context, *connect.Request[v1.WatchAgentRequest], *connect.ServerStream[v1.WatchAgentResponse]) error {
+func (UnimplementedCloudAgentServiceHandler) Watch(context.Context, *v1.WatchAgentRequest, *connect.ServerStream[v1.WatchAgentResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CloudAgentService.Watch is not implemented"))
 }
 
-func (UnimplementedCloudAgentServiceHandler) SetSnapshot(context.Context, *connect.Request[v1.SetAgentSnapshotRequest]) (*connect.Response[v1.SetAgentSnapshotResponse], error) {
+func (UnimplementedCloudAgentServiceHandler) SetSnapshot(context.Context, *v1.SetAgentSnapshotRequest) (*v1.SetAgentSnapshotResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CloudAgentService.SetSnapshot is not implemented"))
 }
 
-func (UnimplementedCloudAgentServiceHandler) Snapshot(context.Context, *connect.Request[v1.AgentSnapshotRequest]) (*connect.Response[v1.AgentSnapshotResponse], error) {
+func (UnimplementedCloudAgentServiceHandler) Snapshot(context.Context, *v1.AgentSnapshotRequest) (*v1.AgentSnapshotResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.CloudAgentService.Snapshot is not implemented"))
 }

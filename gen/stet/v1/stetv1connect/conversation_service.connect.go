@@ -11,6 +11,7 @@ import (
 	context "context"
 	errors "errors"
 	v1 "github.com/stet-dev/stet/gen/stet/v1"
+	unary "github.com/stet-dev/stet/internal/unary"
 	http "net/http"
 	strings "strings"
 )
@@ -74,25 +75,25 @@ const (
 
 // ConversationServiceClient is a client for the stet.v1.ConversationService service.
 type ConversationServiceClient interface {
-	Create(context.Context, *connect.Request[v1.CreateConversationRequest]) (*connect.Response[v1.CreateConversationResponse], error)
+	Create(context.Context, *v1.CreateConversationRequest) (*v1.CreateConversationResponse, error)
 	// Save stores a state, by reference or inline, as the new head. ABORTED if the
 	// epoch is not the newest.
-	Save(context.Context, *connect.Request[v1.SaveConversationRequest]) (*connect.Response[v1.SaveConversationResponse], error)
-	Get(context.Context, *connect.Request[v1.GetConversationRequest]) (*connect.Response[v1.GetConversationResponse], error)
+	Save(context.Context, *v1.SaveConversationRequest) (*v1.SaveConversationResponse, error)
+	Get(context.Context, *v1.GetConversationRequest) (*v1.GetConversationResponse, error)
 	// List returns conversations, last changed first.
-	List(context.Context, *connect.Request[v1.ListConversationsRequest]) (*connect.Response[v1.ListConversationsResponse], error)
+	List(context.Context, *v1.ListConversationsRequest) (*v1.ListConversationsResponse, error)
 	// History returns the saves of a conversation, newest first.
-	History(context.Context, *connect.Request[v1.ConversationHistoryRequest]) (*connect.Response[v1.ConversationHistoryResponse], error)
-	Fork(context.Context, *connect.Request[v1.ForkConversationRequest]) (*connect.Response[v1.ForkConversationResponse], error)
-	Delete(context.Context, *connect.Request[v1.DeleteConversationRequest]) (*connect.Response[v1.DeleteConversationResponse], error)
-	SetTitle(context.Context, *connect.Request[v1.SetConversationTitleRequest]) (*connect.Response[v1.SetConversationTitleResponse], error)
+	History(context.Context, *v1.ConversationHistoryRequest) (*v1.ConversationHistoryResponse, error)
+	Fork(context.Context, *v1.ForkConversationRequest) (*v1.ForkConversationResponse, error)
+	Delete(context.Context, *v1.DeleteConversationRequest) (*v1.DeleteConversationResponse, error)
+	SetTitle(context.Context, *v1.SetConversationTitleRequest) (*v1.SetConversationTitleResponse, error)
 	// Transcript renders a range of turns for reading.
-	Transcript(context.Context, *connect.Request[v1.TranscriptRequest]) (*connect.Response[v1.TranscriptResponse], error)
+	Transcript(context.Context, *v1.TranscriptRequest) (*v1.TranscriptResponse, error)
 	// Export streams the whole conversation in a format: md, json, jsonl, html.
-	Export(context.Context, *connect.Request[v1.ExportConversationRequest]) (*connect.ServerStreamForClient[v1.ExportConversationResponse], error)
-	Search(context.Context, *connect.Request[v1.SearchRequest]) (*connect.Response[v1.SearchResponse], error)
+	Export(context.Context, *v1.ExportConversationRequest) (*connect.ServerStreamForClient[v1.ExportConversationResponse], error)
+	Search(context.Context, *v1.SearchRequest) (*v1.SearchResponse, error)
 	// Inspect shows a state or any blob below it as fields and references.
-	Inspect(context.Context, *connect.Request[v1.InspectRequest]) (*connect.Response[v1.InspectResponse], error)
+	Inspect(context.Context, *v1.InspectRequest) (*v1.InspectResponse, error)
 }
 
 // NewConversationServiceClient constructs a client for the stet.v1.ConversationService service. By
@@ -106,58 +107,58 @@ func NewConversationServiceClient(httpClient connect.HTTPClient, baseURL string,
 	baseURL = strings.TrimRight(baseURL, "/")
 	conversationServiceMethods := v1.File_stet_v1_conversation_service_proto.Services().ByName("ConversationService").Methods()
 	return &conversationServiceClient{
-		create: connect.NewClient[v1.CreateConversationRequest, v1.CreateConversationResponse](
+		create: unary.NewClient[*v1.CreateConversationRequest, *v1.CreateConversationResponse](
 			httpClient,
 			baseURL+ConversationServiceCreateProcedure,
 			connect.WithSchema(conversationServiceMethods.ByName("Create")),
 			connect.WithClientOptions(opts...),
 		),
-		save: connect.NewClient[v1.SaveConversationRequest, v1.SaveConversationResponse](
+		save: unary.NewClient[*v1.SaveConversationRequest, *v1.SaveConversationResponse](
 			httpClient,
 			baseURL+ConversationServiceSaveProcedure,
 			connect.WithSchema(conversationServiceMethods.ByName("Save")),
 			connect.WithClientOptions(opts...),
 		),
-		get: connect.NewClient[v1.GetConversationRequest, v1.GetConversationResponse](
+		get: unary.NewClient[*v1.GetConversationRequest, *v1.GetConversationResponse](
 			httpClient,
 			baseURL+ConversationServiceGetProcedure,
 			connect.WithSchema(conversationServiceMethods.ByName("Get")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		list: connect.NewClient[v1.ListConversationsRequest, v1.ListConversationsResponse](
+		list: unary.NewClient[*v1.ListConversationsRequest, *v1.ListConversationsResponse](
 			httpClient,
 			baseURL+ConversationServiceListProcedure,
 			connect.WithSchema(conversationServiceMethods.ByName("List")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		history: connect.NewClient[v1.ConversationHistoryRequest, v1.ConversationHistoryResponse](
+		history: unary.NewClient[*v1.ConversationHistoryRequest, *v1.ConversationHistoryResponse](
 			httpClient,
 			baseURL+ConversationServiceHistoryProcedure,
 			connect.WithSchema(conversationServiceMethods.ByName("History")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		fork: connect.NewClient[v1.ForkConversationRequest, v1.ForkConversationResponse](
+		fork: unary.NewClient[*v1.ForkConversationRequest, *v1.ForkConversationResponse](
 			httpClient,
 			baseURL+ConversationServiceForkProcedure,
 			connect.WithSchema(conversationServiceMethods.ByName("Fork")),
 			connect.WithClientOptions(opts...),
 		),
-		delete: connect.NewClient[v1.DeleteConversationRequest, v1.DeleteConversationResponse](
+		delete: unary.NewClient[*v1.DeleteConversationRequest, *v1.DeleteConversationResponse](
 			httpClient,
 			baseURL+ConversationServiceDeleteProcedure,
 			connect.WithSchema(conversationServiceMethods.ByName("Delete")),
 			connect.WithClientOptions(opts...),
 		),
-		setTitle: connect.NewClient[v1.SetConversationTitleRequest, v1.SetConversationTitleResponse](
+		setTitle: unary.NewClient[*v1.SetConversationTitleRequest, *v1.SetConversationTitleResponse](
 			httpClient,
 			baseURL+ConversationServiceSetTitleProcedure,
 			connect.WithSchema(conversationServiceMethods.ByName("SetTitle")),
 			connect.WithClientOptions(opts...),
 		),
-		transcript: connect.NewClient[v1.TranscriptRequest, v1.TranscriptResponse](
+		transcript: unary.NewClient[*v1.TranscriptRequest, *v1.TranscriptResponse](
 			httpClient,
 			baseURL+ConversationServiceTranscriptProcedure,
 			connect.WithSchema(conversationServiceMethods.ByName("Transcript")),
@@ -170,14 +171,14 @@ func NewConversationServiceClient(httpClient connect.HTTPClient, baseURL string,
 			connect.WithSchema(conversationServiceMethods.ByName("Export")),
 			connect.WithClientOptions(opts...),
 		),
-		search: connect.NewClient[v1.SearchRequest, v1.SearchResponse](
+		search: unary.NewClient[*v1.SearchRequest, *v1.SearchResponse](
 			httpClient,
 			baseURL+ConversationServiceSearchProcedure,
 			connect.WithSchema(conversationServiceMethods.ByName("Search")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		inspect: connect.NewClient[v1.InspectRequest, v1.InspectResponse](
+		inspect: unary.NewClient[*v1.InspectRequest, *v1.InspectResponse](
 			httpClient,
 			baseURL+ConversationServiceInspectProcedure,
 			connect.WithSchema(conversationServiceMethods.ByName("Inspect")),
@@ -189,101 +190,101 @@ func NewConversationServiceClient(httpClient connect.HTTPClient, baseURL string,
 
 // conversationServiceClient implements ConversationServiceClient.
 type conversationServiceClient struct {
-	create     *connect.Client[v1.CreateConversationRequest, v1.CreateConversationResponse]
-	save       *connect.Client[v1.SaveConversationRequest, v1.SaveConversationResponse]
-	get        *connect.Client[v1.GetConversationRequest, v1.GetConversationResponse]
-	list       *connect.Client[v1.ListConversationsRequest, v1.ListConversationsResponse]
-	history    *connect.Client[v1.ConversationHistoryRequest, v1.ConversationHistoryResponse]
-	fork       *connect.Client[v1.ForkConversationRequest, v1.ForkConversationResponse]
-	delete     *connect.Client[v1.DeleteConversationRequest, v1.DeleteConversationResponse]
-	setTitle   *connect.Client[v1.SetConversationTitleRequest, v1.SetConversationTitleResponse]
-	transcript *connect.Client[v1.TranscriptRequest, v1.TranscriptResponse]
+	create     *unary.Client[*v1.CreateConversationRequest, *v1.CreateConversationResponse]
+	save       *unary.Client[*v1.SaveConversationRequest, *v1.SaveConversationResponse]
+	get        *unary.Client[*v1.GetConversationRequest, *v1.GetConversationResponse]
+	list       *unary.Client[*v1.ListConversationsRequest, *v1.ListConversationsResponse]
+	history    *unary.Client[*v1.ConversationHistoryRequest, *v1.ConversationHistoryResponse]
+	fork       *unary.Client[*v1.ForkConversationRequest, *v1.ForkConversationResponse]
+	delete     *unary.Client[*v1.DeleteConversationRequest, *v1.DeleteConversationResponse]
+	setTitle   *unary.Client[*v1.SetConversationTitleRequest, *v1.SetConversationTitleResponse]
+	transcript *unary.Client[*v1.TranscriptRequest, *v1.TranscriptResponse]
 	export     *connect.Client[v1.ExportConversationRequest, v1.ExportConversationResponse]
-	search     *connect.Client[v1.SearchRequest, v1.SearchResponse]
-	inspect    *connect.Client[v1.InspectRequest, v1.InspectResponse]
+	search     *unary.Client[*v1.SearchRequest, *v1.SearchResponse]
+	inspect    *unary.Client[*v1.InspectRequest, *v1.InspectResponse]
 }
 
 // Create calls stet.v1.ConversationService.Create.
-func (c *conversationServiceClient) Create(ctx context.Context, req *connect.Request[v1.CreateConversationRequest]) (*connect.Response[v1.CreateConversationResponse], error) {
-	return c.create.CallUnary(ctx, req)
+func (c *conversationServiceClient) Create(ctx context.Context, req *v1.CreateConversationRequest) (*v1.CreateConversationResponse, error) {
+	return c.create.Call(ctx, req)
 }
 
 // Save calls stet.v1.ConversationService.Save.
-func (c *conversationServiceClient) Save(ctx context.Context, req *connect.Request[v1.SaveConversationRequest]) (*connect.Response[v1.SaveConversationResponse], error) {
-	return c.save.CallUnary(ctx, req)
+func (c *conversationServiceClient) Save(ctx context.Context, req *v1.SaveConversationRequest) (*v1.SaveConversationResponse, error) {
+	return c.save.Call(ctx, req)
 }
 
 // Get calls stet.v1.ConversationService.Get.
-func (c *conversationServiceClient) Get(ctx context.Context, req *connect.Request[v1.GetConversationRequest]) (*connect.Response[v1.GetConversationResponse], error) {
-	return c.get.CallUnary(ctx, req)
+func (c *conversationServiceClient) Get(ctx context.Context, req *v1.GetConversationRequest) (*v1.GetConversationResponse, error) {
+	return c.get.Call(ctx, req)
 }
 
 // List calls stet.v1.ConversationService.List.
-func (c *conversationServiceClient) List(ctx context.Context, req *connect.Request[v1.ListConversationsRequest]) (*connect.Response[v1.ListConversationsResponse], error) {
-	return c.list.CallUnary(ctx, req)
+func (c *conversationServiceClient) List(ctx context.Context, req *v1.ListConversationsRequest) (*v1.ListConversationsResponse, error) {
+	return c.list.Call(ctx, req)
 }
 
 // History calls stet.v1.ConversationService.History.
-func (c *conversationServiceClient) History(ctx context.Context, req *connect.Request[v1.ConversationHistoryRequest]) (*connect.Response[v1.ConversationHistoryResponse], error) {
-	return c.history.CallUnary(ctx, req)
+func (c *conversationServiceClient) History(ctx context.Context, req *v1.ConversationHistoryRequest) (*v1.ConversationHistoryResponse, error) {
+	return c.history.Call(ctx, req)
 }
 
 // Fork calls stet.v1.ConversationService.Fork.
-func (c *conversationServiceClient) Fork(ctx context.Context, req *connect.Request[v1.ForkConversationRequest]) (*connect.Response[v1.ForkConversationResponse], error) {
-	return c.fork.CallUnary(ctx, req)
+func (c *conversationServiceClient) Fork(ctx context.Context, req *v1.ForkConversationRequest) (*v1.ForkConversationResponse, error) {
+	return c.fork.Call(ctx, req)
 }
 
 // Delete calls stet.v1.ConversationService.Delete.
-func (c *conversationServiceClient) Delete(ctx context.Context, req *connect.Request[v1.DeleteConversationRequest]) (*connect.Response[v1.DeleteConversationResponse], error) {
-	return c.delete.CallUnary(ctx, req)
+func (c *conversationServiceClient) Delete(ctx context.Context, req *v1.DeleteConversationRequest) (*v1.DeleteConversationResponse, error) {
+	return c.delete.Call(ctx, req)
 }
 
 // SetTitle calls stet.v1.ConversationService.SetTitle.
-func (c *conversationServiceClient) SetTitle(ctx context.Context, req *connect.Request[v1.SetConversationTitleRequest]) (*connect.Response[v1.SetConversationTitleResponse], error) {
-	return c.setTitle.CallUnary(ctx, req)
+func (c *conversationServiceClient) SetTitle(ctx context.Context, req *v1.SetConversationTitleRequest) (*v1.SetConversationTitleResponse, error) {
+	return c.setTitle.Call(ctx, req)
 }
 
 // Transcript calls stet.v1.ConversationService.Transcript.
-func (c *conversationServiceClient) Transcript(ctx context.Context, req *connect.Request[v1.TranscriptRequest]) (*connect.Response[v1.TranscriptResponse], error) {
-	return c.transcript.CallUnary(ctx, req)
+func (c *conversationServiceClient) Transcript(ctx context.Context, req *v1.TranscriptRequest) (*v1.TranscriptResponse, error) {
+	return c.transcript.Call(ctx, req)
 }
 
 // Export calls stet.v1.ConversationService.Export.
-func (c *conversationServiceClient) Export(ctx context.Context, req *connect.Request[v1.ExportConversationRequest]) (*connect.ServerStreamForClient[v1.ExportConversationResponse], error) {
-	return c.export.CallServerStream(ctx, req)
+func (c *conversationServiceClient) Export(ctx context.Context, req *v1.ExportConversationRequest) (*connect.ServerStreamForClient[v1.ExportConversationResponse], error) {
+	return c.export.CallServerStream(ctx, connect.NewRequest(req))
 }
 
 // Search calls stet.v1.ConversationService.Search.
-func (c *conversationServiceClient) Search(ctx context.Context, req *connect.Request[v1.SearchRequest]) (*connect.Response[v1.SearchResponse], error) {
-	return c.search.CallUnary(ctx, req)
+func (c *conversationServiceClient) Search(ctx context.Context, req *v1.SearchRequest) (*v1.SearchResponse, error) {
+	return c.search.Call(ctx, req)
 }
 
 // Inspect calls stet.v1.ConversationService.Inspect.
-func (c *conversationServiceClient) Inspect(ctx context.Context, req *connect.Request[v1.InspectRequest]) (*connect.Response[v1.InspectResponse], error) {
-	return c.inspect.CallUnary(ctx, req)
+func (c *conversationServiceClient) Inspect(ctx context.Context, req *v1.InspectRequest) (*v1.InspectResponse, error) {
+	return c.inspect.Call(ctx, req)
 }
 
 // ConversationServiceHandler is an implementation of the stet.v1.ConversationService service.
 type ConversationServiceHandler interface {
-	Create(context.Context, *connect.Request[v1.CreateConversationRequest]) (*connect.Response[v1.CreateConversationResponse], error)
+	Create(context.Context, *v1.CreateConversationRequest) (*v1.CreateConversationResponse, error)
 	// Save stores a state, by reference or inline, as the new head. ABORTED if the
 	// epoch is not the newest.
-	Save(context.Context, *connect.Request[v1.SaveConversationRequest]) (*connect.Response[v1.SaveConversationResponse], error)
-	Get(context.Context, *connect.Request[v1.GetConversationRequest]) (*connect.Response[v1.GetConversationResponse], error)
+	Save(context.Context, *v1.SaveConversationRequest) (*v1.SaveConversationResponse, error)
+	Get(context.Context, *v1.GetConversationRequest) (*v1.GetConversationResponse, error)
 	// List returns conversations, last changed first.
-	List(context.Context, *connect.Request[v1.ListConversationsRequest]) (*connect.Response[v1.ListConversationsResponse], error)
+	List(context.Context, *v1.ListConversationsRequest) (*v1.ListConversationsResponse, error)
 	// History returns the saves of a conversation, newest first.
-	History(context.Context, *connect.Request[v1.ConversationHistoryRequest]) (*connect.Response[v1.ConversationHistoryResponse], error)
-	Fork(context.Context, *connect.Request[v1.ForkConversationRequest]) (*connect.Response[v1.ForkConversationResponse], error)
-	Delete(context.Context, *connect.Request[v1.DeleteConversationRequest]) (*connect.Response[v1.DeleteConversationResponse], error)
-	SetTitle(context.Context, *connect.Request[v1.SetConversationTitleRequest]) (*connect.Response[v1.SetConversationTitleResponse], error)
+	History(context.Context, *v1.ConversationHistoryRequest) (*v1.ConversationHistoryResponse, error)
+	Fork(context.Context, *v1.ForkConversationRequest) (*v1.ForkConversationResponse, error)
+	Delete(context.Context, *v1.DeleteConversationRequest) (*v1.DeleteConversationResponse, error)
+	SetTitle(context.Context, *v1.SetConversationTitleRequest) (*v1.SetConversationTitleResponse, error)
 	// Transcript renders a range of turns for reading.
-	Transcript(context.Context, *connect.Request[v1.TranscriptRequest]) (*connect.Response[v1.TranscriptResponse], error)
+	Transcript(context.Context, *v1.TranscriptRequest) (*v1.TranscriptResponse, error)
 	// Export streams the whole conversation in a format: md, json, jsonl, html.
-	Export(context.Context, *connect.Request[v1.ExportConversationRequest], *connect.ServerStream[v1.ExportConversationResponse]) error
-	Search(context.Context, *connect.Request[v1.SearchRequest]) (*connect.Response[v1.SearchResponse], error)
+	Export(context.Context, *v1.ExportConversationRequest, *connect.ServerStream[v1.ExportConversationResponse]) error
+	Search(context.Context, *v1.SearchRequest) (*v1.SearchResponse, error)
 	// Inspect shows a state or any blob below it as fields and references.
-	Inspect(context.Context, *connect.Request[v1.InspectRequest]) (*connect.Response[v1.InspectResponse], error)
+	Inspect(context.Context, *v1.InspectRequest) (*v1.InspectResponse, error)
 }
 
 // NewConversationServiceHandler builds an HTTP handler from the service implementation. It returns
@@ -293,78 +294,78 @@ type ConversationServiceHandler interface {
 // and JSON codecs. They also support gzip compression.
 func NewConversationServiceHandler(svc ConversationServiceHandler, opts ...connect.HandlerOption) (string, http.Handler) {
 	conversationServiceMethods := v1.File_stet_v1_conversation_service_proto.Services().ByName("ConversationService").Methods()
-	conversationServiceCreateHandler := connect.NewUnaryHandler(
+	conversationServiceCreateHandler := unary.NewHandler(
 		ConversationServiceCreateProcedure,
 		svc.Create,
 		connect.WithSchema(conversationServiceMethods.ByName("Create")),
 		connect.WithHandlerOptions(opts...),
 	)
-	conversationServiceSaveHandler := connect.NewUnaryHandler(
+	conversationServiceSaveHandler := unary.NewHandler(
 		ConversationServiceSaveProcedure,
 		svc.Save,
 		connect.WithSchema(conversationServiceMethods.ByName("Save")),
 		connect.WithHandlerOptions(opts...),
 	)
-	conversationServiceGetHandler := connect.NewUnaryHandler(
+	conversationServiceGetHandler := unary.NewHandler(
 		ConversationServiceGetProcedure,
 		svc.Get,
 		connect.WithSchema(conversationServiceMethods.ByName("Get")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	conversationServiceListHandler := connect.NewUnaryHandler(
+	conversationServiceListHandler := unary.NewHandler(
 		ConversationServiceListProcedure,
 		svc.List,
 		connect.WithSchema(conversationServiceMethods.ByName("List")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	conversationServiceHistoryHandler := connect.NewUnaryHandler(
+	conversationServiceHistoryHandler := unary.NewHandler(
 		ConversationServiceHistoryProcedure,
 		svc.History,
 		connect.WithSchema(conversationServiceMethods.ByName("History")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	conversationServiceForkHandler := connect.NewUnaryHandler(
+	conversationServiceForkHandler := unary.NewHandler(
 		ConversationServiceForkProcedure,
 		svc.Fork,
 		connect.WithSchema(conversationServiceMethods.ByName("Fork")),
 		connect.WithHandlerOptions(opts...),
 	)
-	conversationServiceDeleteHandler := connect.NewUnaryHandler(
+	conversationServiceDeleteHandler := unary.NewHandler(
 		ConversationServiceDeleteProcedure,
 		svc.Delete,
 		connect.WithSchema(conversationServiceMethods.ByName("Delete")),
 		connect.WithHandlerOptions(opts...),
 	)
-	conversationServiceSetTitleHandler := connect.NewUnaryHandler(
+	conversationServiceSetTitleHandler := unary.NewHandler(
 		ConversationServiceSetTitleProcedure,
 		svc.SetTitle,
 		connect.WithSchema(conversationServiceMethods.ByName("SetTitle")),
 		connect.WithHandlerOptions(opts...),
 	)
-	conversationServiceTranscriptHandler := connect.NewUnaryHandler(
+	conversationServiceTranscriptHandler := unary.NewHandler(
 		ConversationServiceTranscriptProcedure,
 		svc.Transcript,
 		connect.WithSchema(conversationServiceMethods.ByName("Transcript")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	conversationServiceExportHandler := connect.NewServerStreamHandler(
+	conversationServiceExportHandler := connect.NewServerStreamHandlerSimple(
 		ConversationServiceExportProcedure,
 		svc.Export,
 		connect.WithSchema(conversationServiceMethods.ByName("Export")),
 		connect.WithHandlerOptions(opts...),
 	)
-	conversationServiceSearchHandler := connect.NewUnaryHandler(
+	conversationServiceSearchHandler := unary.NewHandler(
 		ConversationServiceSearchProcedure,
 		svc.Search,
 		connect.WithSchema(conversationServiceMethods.ByName("Search")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	conversationServiceInspectHandler := connect.NewUnaryHandler(
+	conversationServiceInspectHandler := unary.NewHandler(
 		ConversationServiceInspectProcedure,
 		svc.Inspect,
 		connect.WithSchema(conversationServiceMethods.ByName("Inspect")),
@@ -406,50 +407,50 @@ func NewConversationServiceHandler(svc ConversationServiceHandler, opts ...conne
 // UnimplementedConversationServiceHandler returns CodeUnimplemented from all methods.
 type UnimplementedConversationServiceHandler struct{}
 
-func (UnimplementedConversationServiceHandler) Create(context.Context, *connect.Request[v1.CreateConversationRequest]) (*connect.Response[v1.CreateConversationResponse], error) {
+func (UnimplementedConversationServiceHandler) Create(context.Context, *v1.CreateConversationRequest) (*v1.CreateConversationResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.ConversationService.Create is not implemented"))
 }
 
-func (UnimplementedConversationServiceHandler) Save(context.Context, *connect.Request[v1.SaveConversationRequest]) (*connect.Response[v1.SaveConversationResponse], error) {
+func (UnimplementedConversationServiceHandler) Save(context.Context, *v1.SaveConversationRequest) (*v1.SaveConversationResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.ConversationService.Save is not implemented"))
 }
 
-func (UnimplementedConversationServiceHandler) Get(context.Context, *connect.Request[v1.GetConversationRequest]) (*connect.Response[v1.GetConversationResponse], error) {
+func (UnimplementedConversationServiceHandler) Get(context.Context, *v1.GetConversationRequest) (*v1.GetConversationResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.ConversationService.Get is not implemented"))
 }
 
-func (UnimplementedConversationServiceHandler) List(context.Context, *connect.Request[v1.ListConversationsRequest]) (*connect.Response[v1.ListConversationsResponse], error) {
+func (UnimplementedConversationServiceHandler) List(context.Context, *v1.ListConversationsRequest) (*v1.ListConversationsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.ConversationService.List is not implemented"))
 }
 
-func (UnimplementedConversationServiceHandler) History(context.Context, *connect.Request[v1.ConversationHistoryRequest]) (*connect.Response[v1.ConversationHistoryResponse], error) {
+func (UnimplementedConversationServiceHandler) History(context.Context, *v1.ConversationHistoryRequest) (*v1.ConversationHistoryResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.ConversationService.History is not implemented"))
 }
 
-func (UnimplementedConversationServiceHandler) Fork(context.Context, *connect.Request[v1.ForkConversationRequest]) (*connect.Response[v1.ForkConversationResponse], error) {
+func (UnimplementedConversationServiceHandler) Fork(context.Context, *v1.ForkConversationRequest) (*v1.ForkConversationResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.ConversationService.Fork is not implemented"))
 }
 
-func (UnimplementedConversationServiceHandler) Delete(context.Context, *connect.Request[v1.DeleteConversationRequest]) (*connect.Response[v1.DeleteConversationResponse], error) {
+func (UnimplementedConversationServiceHandler) Delete(context.Context, *v1.DeleteConversationRequest) (*v1.DeleteConversationResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.ConversationService.Delete is not implemented"))
 }
 
-func (UnimplementedConversationServiceHandler) SetTitle(context.Context, *connect.Request[v1.SetConversationTitleRequest]) (*connect.Response[v1.SetConversationTitleResponse], error) {
+func (UnimplementedConversationServiceHandler) SetTitle(context.Context, *v1.SetConversationTitleRequest) (*v1.SetConversationTitleResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.ConversationService.SetTitle is not implemented"))
 }
 
-func (UnimplementedConversationServiceHandler) Transcript(context.Context, *connect.Request[v1.TranscriptRequest]) (*connect.Response[v1.TranscriptResponse], error) {
+func (UnimplementedConversationServiceHandler) Transcript(context.Context, *v1.TranscriptRequest) (*v1.TranscriptResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.ConversationService.Transcript is not implemented"))
 }
 
-func (UnimplementedConversationServiceHandler) Export(context.Context, *connect.Request[v1.ExportConversationRequest], *connect.ServerStream[v1.ExportConversationResponse]) error {
+func (UnimplementedConversationServiceHandler) Export(context.Context, *v1.ExportConversationRequest, *connect.ServerStream[v1.ExportConversationResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.ConversationService.Export is not implemented"))
 }
 
-func (UnimplementedConversationServiceHandler) Search(context.Context, *connect.Request[v1.SearchRequest]) (*connect.Response[v1.SearchResponse], error) {
+func (UnimplementedConversationServiceHandler) Search(context.Context, *v1.SearchRequest) (*v1.SearchResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.ConversationService.Search is not implemented"))
 }
 
-func (UnimplementedConversationServiceHandler) Inspect(context.Context, *connect.Request[v1.InspectRequest]) (*connect.Response[v1.InspectResponse], error) {
+func (UnimplementedConversationServiceHandler) Inspect(context.Context, *v1.InspectRequest) (*v1.InspectResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.ConversationService.Inspect is not implemented"))
 }

@@ -11,6 +11,7 @@ import (
 	context "context"
 	errors "errors"
 	v1 "github.com/stet-dev/stet/gen/stet/v1"
+	unary "github.com/stet-dev/stet/internal/unary"
 	http "net/http"
 	strings "strings"
 )
@@ -50,13 +51,13 @@ const (
 type DocumentServiceClient interface {
 	// Commit changes documents. It fails with the reason "document-conflict", and changes
 	// nothing, if a document is not at the expected version.
-	Commit(context.Context, *connect.Request[v1.CommitDocumentsRequest]) (*connect.Response[v1.CommitDocumentsResponse], error)
+	Commit(context.Context, *v1.CommitDocumentsRequest) (*v1.CommitDocumentsResponse, error)
 	// Get returns the documents of some names. Those that do not exist are left out.
-	Get(context.Context, *connect.Request[v1.GetDocumentsRequest]) (*connect.Response[v1.GetDocumentsResponse], error)
+	Get(context.Context, *v1.GetDocumentsRequest) (*v1.GetDocumentsResponse, error)
 	// List returns documents in the order of the bytes of their names.
-	List(context.Context, *connect.Request[v1.ListDocumentsRequest]) (*connect.Response[v1.ListDocumentsResponse], error)
+	List(context.Context, *v1.ListDocumentsRequest) (*v1.ListDocumentsResponse, error)
 	// Collections returns the names of collections that have documents, in order.
-	Collections(context.Context, *connect.Request[v1.ListCollectionsRequest]) (*connect.Response[v1.ListCollectionsResponse], error)
+	Collections(context.Context, *v1.ListCollectionsRequest) (*v1.ListCollectionsResponse, error)
 }
 
 // NewDocumentServiceClient constructs a client for the stet.v1.DocumentService service. By default,
@@ -70,27 +71,27 @@ func NewDocumentServiceClient(httpClient connect.HTTPClient, baseURL string, opt
 	baseURL = strings.TrimRight(baseURL, "/")
 	documentServiceMethods := v1.File_stet_v1_document_service_proto.Services().ByName("DocumentService").Methods()
 	return &documentServiceClient{
-		commit: connect.NewClient[v1.CommitDocumentsRequest, v1.CommitDocumentsResponse](
+		commit: unary.NewClient[*v1.CommitDocumentsRequest, *v1.CommitDocumentsResponse](
 			httpClient,
 			baseURL+DocumentServiceCommitProcedure,
 			connect.WithSchema(documentServiceMethods.ByName("Commit")),
 			connect.WithClientOptions(opts...),
 		),
-		get: connect.NewClient[v1.GetDocumentsRequest, v1.GetDocumentsResponse](
+		get: unary.NewClient[*v1.GetDocumentsRequest, *v1.GetDocumentsResponse](
 			httpClient,
 			baseURL+DocumentServiceGetProcedure,
 			connect.WithSchema(documentServiceMethods.ByName("Get")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		list: connect.NewClient[v1.ListDocumentsRequest, v1.ListDocumentsResponse](
+		list: unary.NewClient[*v1.ListDocumentsRequest, *v1.ListDocumentsResponse](
 			httpClient,
 			baseURL+DocumentServiceListProcedure,
 			connect.WithSchema(documentServiceMethods.ByName("List")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		collections: connect.NewClient[v1.ListCollectionsRequest, v1.ListCollectionsResponse](
+		collections: unary.NewClient[*v1.ListCollectionsRequest, *v1.ListCollectionsResponse](
 			httpClient,
 			baseURL+DocumentServiceCollectionsProcedure,
 			connect.WithSchema(documentServiceMethods.ByName("Collections")),
@@ -102,43 +103,43 @@ func NewDocumentServiceClient(httpClient connect.HTTPClient, baseURL string, opt
 
 // documentServiceClient implements DocumentServiceClient.
 type documentServiceClient struct {
-	commit      *connect.Client[v1.CommitDocumentsRequest, v1.CommitDocumentsResponse]
-	get         *connect.Client[v1.GetDocumentsRequest, v1.GetDocumentsResponse]
-	list        *connect.Client[v1.ListDocumentsRequest, v1.ListDocumentsResponse]
-	collections *connect.Client[v1.ListCollectionsRequest, v1.ListCollectionsResponse]
+	commit      *unary.Client[*v1.CommitDocumentsRequest, *v1.CommitDocumentsResponse]
+	get         *unary.Client[*v1.GetDocumentsRequest, *v1.GetDocumentsResponse]
+	list        *unary.Client[*v1.ListDocumentsRequest, *v1.ListDocumentsResponse]
+	collections *unary.Client[*v1.ListCollectionsRequest, *v1.ListCollectionsResponse]
 }
 
 // Commit calls stet.v1.DocumentService.Commit.
-func (c *documentServiceClient) Commit(ctx context.Context, req *connect.Request[v1.CommitDocumentsRequest]) (*connect.Response[v1.CommitDocumentsResponse], error) {
-	return c.commit.CallUnary(ctx, req)
+func (c *documentServiceClient) Commit(ctx context.Context, req *v1.CommitDocumentsRequest) (*v1.CommitDocumentsResponse, error) {
+	return c.commit.Call(ctx, req)
 }
 
 // Get calls stet.v1.DocumentService.Get.
-func (c *documentServiceClient) Get(ctx context.Context, req *connect.Request[v1.GetDocumentsRequest]) (*connect.Response[v1.GetDocumentsResponse], error) {
-	return c.get.CallUnary(ctx, req)
+func (c *documentServiceClient) Get(ctx context.Context, req *v1.GetDocumentsRequest) (*v1.GetDocumentsResponse, error) {
+	return c.get.Call(ctx, req)
 }
 
 // List calls stet.v1.DocumentService.List.
-func (c *documentServiceClient) List(ctx context.Context, req *connect.Request[v1.ListDocumentsRequest]) (*connect.Response[v1.ListDocumentsResponse], error) {
-	return c.list.CallUnary(ctx, req)
+func (c *documentServiceClient) List(ctx context.Context, req *v1.ListDocumentsRequest) (*v1.ListDocumentsResponse, error) {
+	return c.list.Call(ctx, req)
 }
 
 // Collections calls stet.v1.DocumentService.Collections.
-func (c *documentServiceClient) Collections(ctx context.Context, req *connect.Request[v1.ListCollectionsRequest]) (*connect.Response[v1.ListCollectionsResponse], error) {
-	return c.collections.CallUnary(ctx, req)
+func (c *documentServiceClient) Collections(ctx context.Context, req *v1.ListCollectionsRequest) (*v1.ListCollectionsResponse, error) {
+	return c.collections.Call(ctx, req)
 }
 
 // DocumentServiceHandler is an implementation of the stet.v1.DocumentService service.
 type DocumentServiceHandler interface {
 	// Commit changes documents. It fails with the reason "document-conflict", and changes
 	// nothing, if a document is not at the expected version.
-	Commit(context.Context, *connect.Request[v1.CommitDocumentsRequest]) (*connect.Response[v1.CommitDocumentsResponse], error)
+	Commit(context.Context, *v1.CommitDocumentsRequest) (*v1.CommitDocumentsResponse, error)
 	// Get returns the documents of some names. Those that do not exist are left out.
-	Get(context.Context, *connect.Request[v1.GetDocumentsRequest]) (*connect.Response[v1.GetDocumentsResponse], error)
+	Get(context.Context, *v1.GetDocumentsRequest) (*v1.GetDocumentsResponse, error)
 	// List returns documents in the order of the bytes of their names.
-	List(context.Context, *connect.Request[v1.ListDocumentsRequest]) (*connect.Response[v1.ListDocumentsResponse], error)
+	List(context.Context, *v1.ListDocumentsRequest) (*v1.ListDocumentsResponse, error)
 	// Collections returns the names of collections that have documents, in order.
-	Collections(context.Context, *connect.Request[v1.ListCollectionsRequest]) (*connect.Response[v1.ListCollectionsResponse], error)
+	Collections(context.Context, *v1.ListCollectionsRequest) (*v1.ListCollectionsResponse, error)
 }
 
 // NewDocumentServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -148,27 +149,27 @@ type DocumentServiceHandler interface {
 // and JSON codecs. They also support gzip compression.
 func NewDocumentServiceHandler(svc DocumentServiceHandler, opts ...connect.HandlerOption) (string, http.Handler) {
 	documentServiceMethods := v1.File_stet_v1_document_service_proto.Services().ByName("DocumentService").Methods()
-	documentServiceCommitHandler := connect.NewUnaryHandler(
+	documentServiceCommitHandler := unary.NewHandler(
 		DocumentServiceCommitProcedure,
 		svc.Commit,
 		connect.WithSchema(documentServiceMethods.ByName("Commit")),
 		connect.WithHandlerOptions(opts...),
 	)
-	documentServiceGetHandler := connect.NewUnaryHandler(
+	documentServiceGetHandler := unary.NewHandler(
 		DocumentServiceGetProcedure,
 		svc.Get,
 		connect.WithSchema(documentServiceMethods.ByName("Get")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	documentServiceListHandler := connect.NewUnaryHandler(
+	documentServiceListHandler := unary.NewHandler(
 		DocumentServiceListProcedure,
 		svc.List,
 		connect.WithSchema(documentServiceMethods.ByName("List")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	documentServiceCollectionsHandler := connect.NewUnaryHandler(
+	documentServiceCollectionsHandler := unary.NewHandler(
 		DocumentServiceCollectionsProcedure,
 		svc.Collections,
 		connect.WithSchema(documentServiceMethods.ByName("Collections")),
@@ -194,18 +195,18 @@ func NewDocumentServiceHandler(svc DocumentServiceHandler, opts ...connect.Handl
 // UnimplementedDocumentServiceHandler returns CodeUnimplemented from all methods.
 type UnimplementedDocumentServiceHandler struct{}
 
-func (UnimplementedDocumentServiceHandler) Commit(context.Context, *connect.Request[v1.CommitDocumentsRequest]) (*connect.Response[v1.CommitDocumentsResponse], error) {
+func (UnimplementedDocumentServiceHandler) Commit(context.Context, *v1.CommitDocumentsRequest) (*v1.CommitDocumentsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.DocumentService.Commit is not implemented"))
 }
 
-func (UnimplementedDocumentServiceHandler) Get(context.Context, *connect.Request[v1.GetDocumentsRequest]) (*connect.Response[v1.GetDocumentsResponse], error) {
+func (UnimplementedDocumentServiceHandler) Get(context.Context, *v1.GetDocumentsRequest) (*v1.GetDocumentsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.DocumentService.Get is not implemented"))
 }
 
-func (UnimplementedDocumentServiceHandler) List(context.Context, *connect.Request[v1.ListDocumentsRequest]) (*connect.Response[v1.ListDocumentsResponse], error) {
+func (UnimplementedDocumentServiceHandler) List(context.Context, *v1.ListDocumentsRequest) (*v1.ListDocumentsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.DocumentService.List is not implemented"))
 }
 
-func (UnimplementedDocumentServiceHandler) Collections(context.Context, *connect.Request[v1.ListCollectionsRequest]) (*connect.Response[v1.ListCollectionsResponse], error) {
+func (UnimplementedDocumentServiceHandler) Collections(context.Context, *v1.ListCollectionsRequest) (*v1.ListCollectionsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.DocumentService.Collections is not implemented"))
 }

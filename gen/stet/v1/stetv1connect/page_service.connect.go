@@ -12,6 +12,7 @@ import (
 	context "context"
 	errors "errors"
 	v1 "github.com/stet-dev/stet/gen/stet/v1"
+	unary "github.com/stet-dev/stet/internal/unary"
 	http "net/http"
 	strings "strings"
 )
@@ -53,17 +54,17 @@ const (
 // PageServiceClient is a client for the stet.v1.PageService service.
 type PageServiceClient interface {
 	// Overview returns conversations, last changed first, with what they changed.
-	Overview(context.Context, *connect.Request[v1.OverviewRequest]) (*connect.Response[v1.OverviewResponse], error)
+	Overview(context.Context, *v1.OverviewRequest) (*v1.OverviewResponse, error)
 	// Timeline returns the checkpoints of a conversation as the log shows them.
-	Timeline(context.Context, *connect.Request[v1.TimelineRequest]) (*connect.Response[v1.TimelineResponse], error)
+	Timeline(context.Context, *v1.TimelineRequest) (*v1.TimelineResponse, error)
 	// Graph returns the blobs that a blob reaches, nearest first.
-	Graph(context.Context, *connect.Request[v1.GraphRequest]) (*connect.Response[v1.GraphResponse], error)
+	Graph(context.Context, *v1.GraphRequest) (*v1.GraphResponse, error)
 	// Storage returns what takes the space, over time.
-	Storage(context.Context, *connect.Request[v1.StorageRequest]) (*connect.Response[v1.StorageResponse], error)
+	Storage(context.Context, *v1.StorageRequest) (*v1.StorageResponse, error)
 	// Attempts returns what 'stet try' kept of one try, in the order of the numbers.
-	Attempts(context.Context, *connect.Request[v1.AttemptsRequest]) (*connect.Response[v1.AttemptsResponse], error)
+	Attempts(context.Context, *v1.AttemptsRequest) (*v1.AttemptsResponse, error)
 	// Follow streams the events of a cloud agent, ready to be shown.
-	Follow(context.Context, *connect.Request[v1.FollowRequest]) (*connect.ServerStreamForClient[v1.FollowResponse], error)
+	Follow(context.Context, *v1.FollowRequest) (*connect.ServerStreamForClient[v1.FollowResponse], error)
 }
 
 // NewPageServiceClient constructs a client for the stet.v1.PageService service. By default, it uses
@@ -77,35 +78,35 @@ func NewPageServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 	baseURL = strings.TrimRight(baseURL, "/")
 	pageServiceMethods := v1.File_stet_v1_page_service_proto.Services().ByName("PageService").Methods()
 	return &pageServiceClient{
-		overview: connect.NewClient[v1.OverviewRequest, v1.OverviewResponse](
+		overview: unary.NewClient[*v1.OverviewRequest, *v1.OverviewResponse](
 			httpClient,
 			baseURL+PageServiceOverviewProcedure,
 			connect.WithSchema(pageServiceMethods.ByName("Overview")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		timeline: connect.NewClient[v1.TimelineRequest, v1.TimelineResponse](
+		timeline: unary.NewClient[*v1.TimelineRequest, *v1.TimelineResponse](
 			httpClient,
 			baseURL+PageServiceTimelineProcedure,
 			connect.WithSchema(pageServiceMethods.ByName("Timeline")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		graph: connect.NewClient[v1.GraphRequest, v1.GraphResponse](
+		graph: unary.NewClient[*v1.GraphRequest, *v1.GraphResponse](
 			httpClient,
 			baseURL+PageServiceGraphProcedure,
 			connect.WithSchema(pageServiceMethods.ByName("Graph")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		storage: connect.NewClient[v1.StorageRequest, v1.StorageResponse](
+		storage: unary.NewClient[*v1.StorageRequest, *v1.StorageResponse](
 			httpClient,
 			baseURL+PageServiceStorageProcedure,
 			connect.WithSchema(pageServiceMethods.ByName("Storage")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		attempts: connect.NewClient[v1.AttemptsRequest, v1.AttemptsResponse](
+		attempts: unary.NewClient[*v1.AttemptsRequest, *v1.AttemptsResponse](
 			httpClient,
 			baseURL+PageServiceAttemptsProcedure,
 			connect.WithSchema(pageServiceMethods.ByName("Attempts")),
@@ -123,58 +124,58 @@ func NewPageServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 
 // pageServiceClient implements PageServiceClient.
 type pageServiceClient struct {
-	overview *connect.Client[v1.OverviewRequest, v1.OverviewResponse]
-	timeline *connect.Client[v1.TimelineRequest, v1.TimelineResponse]
-	graph    *connect.Client[v1.GraphRequest, v1.GraphResponse]
-	storage  *connect.Client[v1.StorageRequest, v1.StorageResponse]
-	attempts *connect.Client[v1.AttemptsRequest, v1.AttemptsResponse]
+	overview *unary.Client[*v1.OverviewRequest, *v1.OverviewResponse]
+	timeline *unary.Client[*v1.TimelineRequest, *v1.TimelineResponse]
+	graph    *unary.Client[*v1.GraphRequest, *v1.GraphResponse]
+	storage  *unary.Client[*v1.StorageRequest, *v1.StorageResponse]
+	attempts *unary.Client[*v1.AttemptsRequest, *v1.AttemptsResponse]
 	follow   *connect.Client[v1.FollowRequest, v1.FollowResponse]
 }
 
 // Overview calls stet.v1.PageService.Overview.
-func (c *pageServiceClient) Overview(ctx context.Context, req *connect.Request[v1.OverviewRequest]) (*connect.Response[v1.OverviewResponse], error) {
-	return c.overview.CallUnary(ctx, req)
+func (c *pageServiceClient) Overview(ctx context.Context, req *v1.OverviewRequest) (*v1.OverviewResponse, error) {
+	return c.overview.Call(ctx, req)
 }
 
 // Timeline calls stet.v1.PageService.Timeline.
-func (c *pageServiceClient) Timeline(ctx context.Context, req *connect.Request[v1.TimelineRequest]) (*connect.Response[v1.TimelineResponse], error) {
-	return c.timeline.CallUnary(ctx, req)
+func (c *pageServiceClient) Timeline(ctx context.Context, req *v1.TimelineRequest) (*v1.TimelineResponse, error) {
+	return c.timeline.Call(ctx, req)
 }
 
 // Graph calls stet.v1.PageService.Graph.
-func (c *pageServiceClient) Graph(ctx context.Context, req *connect.Request[v1.GraphRequest]) (*connect.Response[v1.GraphResponse], error) {
-	return c.graph.CallUnary(ctx, req)
+func (c *pageServiceClient) Graph(ctx context.Context, req *v1.GraphRequest) (*v1.GraphResponse, error) {
+	return c.graph.Call(ctx, req)
 }
 
 // Storage calls stet.v1.PageService.Storage.
-func (c *pageServiceClient) Storage(ctx context.Context, req *connect.Request[v1.StorageRequest]) (*connect.Response[v1.StorageResponse], error) {
-	return c.storage.CallUnary(ctx, req)
+func (c *pageServiceClient) Storage(ctx context.Context, req *v1.StorageRequest) (*v1.StorageResponse, error) {
+	return c.storage.Call(ctx, req)
 }
 
 // Attempts calls stet.v1.PageService.Attempts.
-func (c *pageServiceClient) Attempts(ctx context.Context, req *connect.Request[v1.AttemptsRequest]) (*connect.Response[v1.AttemptsResponse], error) {
-	return c.attempts.CallUnary(ctx, req)
+func (c *pageServiceClient) Attempts(ctx context.Context, req *v1.AttemptsRequest) (*v1.AttemptsResponse, error) {
+	return c.attempts.Call(ctx, req)
 }
 
 // Follow calls stet.v1.PageService.Follow.
-func (c *pageServiceClient) Follow(ctx context.Context, req *connect.Request[v1.FollowRequest]) (*connect.ServerStreamForClient[v1.FollowResponse], error) {
-	return c.follow.CallServerStream(ctx, req)
+func (c *pageServiceClient) Follow(ctx context.Context, req *v1.FollowRequest) (*connect.ServerStreamForClient[v1.FollowResponse], error) {
+	return c.follow.CallServerStream(ctx, connect.NewRequest(req))
 }
 
 // PageServiceHandler is an implementation of the stet.v1.PageService service.
 type PageServiceHandler interface {
 	// Overview returns conversations, last changed first, with what they changed.
-	Overview(context.Context, *connect.Request[v1.OverviewRequest]) (*connect.Response[v1.OverviewResponse], error)
+	Overview(context.Context, *v1.OverviewRequest) (*v1.OverviewResponse, error)
 	// Timeline returns the checkpoints of a conversation as the log shows them.
-	Timeline(context.Context, *connect.Request[v1.TimelineRequest]) (*connect.Response[v1.TimelineResponse], error)
+	Timeline(context.Context, *v1.TimelineRequest) (*v1.TimelineResponse, error)
 	// Graph returns the blobs that a blob reaches, nearest first.
-	Graph(context.Context, *connect.Request[v1.GraphRequest]) (*connect.Response[v1.GraphResponse], error)
+	Graph(context.Context, *v1.GraphRequest) (*v1.GraphResponse, error)
 	// Storage returns what takes the space, over time.
-	Storage(context.Context, *connect.Request[v1.StorageRequest]) (*connect.Response[v1.StorageResponse], error)
+	Storage(context.Context, *v1.StorageRequest) (*v1.StorageResponse, error)
 	// Attempts returns what 'stet try' kept of one try, in the order of the numbers.
-	Attempts(context.Context, *connect.Request[v1.AttemptsRequest]) (*connect.Response[v1.AttemptsResponse], error)
+	Attempts(context.Context, *v1.AttemptsRequest) (*v1.AttemptsResponse, error)
 	// Follow streams the events of a cloud agent, ready to be shown.
-	Follow(context.Context, *connect.Request[v1.FollowRequest], *connect.ServerStream[v1.FollowResponse]) error
+	Follow(context.Context, *v1.FollowRequest, *connect.ServerStream[v1.FollowResponse]) error
 }
 
 // NewPageServiceHandler builds an HTTP handler from the service implementation. It returns the path
@@ -184,42 +185,42 @@ type PageServiceHandler interface {
 // and JSON codecs. They also support gzip compression.
 func NewPageServiceHandler(svc PageServiceHandler, opts ...connect.HandlerOption) (string, http.Handler) {
 	pageServiceMethods := v1.File_stet_v1_page_service_proto.Services().ByName("PageService").Methods()
-	pageServiceOverviewHandler := connect.NewUnaryHandler(
+	pageServiceOverviewHandler := unary.NewHandler(
 		PageServiceOverviewProcedure,
 		svc.Overview,
 		connect.WithSchema(pageServiceMethods.ByName("Overview")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	pageServiceTimelineHandler := connect.NewUnaryHandler(
+	pageServiceTimelineHandler := unary.NewHandler(
 		PageServiceTimelineProcedure,
 		svc.Timeline,
 		connect.WithSchema(pageServiceMethods.ByName("Timeline")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	pageServiceGraphHandler := connect.NewUnaryHandler(
+	pageServiceGraphHandler := unary.NewHandler(
 		PageServiceGraphProcedure,
 		svc.Graph,
 		connect.WithSchema(pageServiceMethods.ByName("Graph")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	pageServiceStorageHandler := connect.NewUnaryHandler(
+	pageServiceStorageHandler := unary.NewHandler(
 		PageServiceStorageProcedure,
 		svc.Storage,
 		connect.WithSchema(pageServiceMethods.ByName("Storage")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	pageServiceAttemptsHandler := connect.NewUnaryHandler(
+	pageServiceAttemptsHandler := unary.NewHandler(
 		PageServiceAttemptsProcedure,
 		svc.Attempts,
 		connect.WithSchema(pageServiceMethods.ByName("Attempts")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	pageServiceFollowHandler := connect.NewServerStreamHandler(
+	pageServiceFollowHandler := connect.NewServerStreamHandlerSimple(
 		PageServiceFollowProcedure,
 		svc.Follow,
 		connect.WithSchema(pageServiceMethods.ByName("Follow")),
@@ -248,26 +249,26 @@ func NewPageServiceHandler(svc PageServiceHandler, opts ...connect.HandlerOption
 // UnimplementedPageServiceHandler returns CodeUnimplemented from all methods.
 type UnimplementedPageServiceHandler struct{}
 
-func (UnimplementedPageServiceHandler) Overview(context.Context, *connect.Request[v1.OverviewRequest]) (*connect.Response[v1.OverviewResponse], error) {
+func (UnimplementedPageServiceHandler) Overview(context.Context, *v1.OverviewRequest) (*v1.OverviewResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.PageService.Overview is not implemented"))
 }
 
-func (UnimplementedPageServiceHandler) Timeline(context.Context, *connect.Request[v1.TimelineRequest]) (*connect.Response[v1.TimelineResponse], error) {
+func (UnimplementedPageServiceHandler) Timeline(context.Context, *v1.TimelineRequest) (*v1.TimelineResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.PageService.Timeline is not implemented"))
 }
 
-func (UnimplementedPageServiceHandler) Graph(context.Context, *connect.Request[v1.GraphRequest]) (*connect.Response[v1.GraphResponse], error) {
+func (UnimplementedPageServiceHandler) Graph(context.Context, *v1.GraphRequest) (*v1.GraphResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.PageService.Graph is not implemented"))
 }
 
-func (UnimplementedPageServiceHandler) Storage(context.Context, *connect.Request[v1.StorageRequest]) (*connect.Response[v1.StorageResponse], error) {
+func (UnimplementedPageServiceHandler) Storage(context.Context, *v1.StorageRequest) (*v1.StorageResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.PageService.Storage is not implemented"))
 }
 
-func (UnimplementedPageServiceHandler) Attempts(context.Context, *connect.Request[v1.AttemptsRequest]) (*connect.Response[v1.AttemptsResponse], error) {
+func (UnimplementedPageServiceHandler) Attempts(context.Context, *v1.AttemptsRequest) (*v1.AttemptsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.PageService.Attempts is not implemented"))
 }
 
-func (UnimplementedPageServiceHandler) Follow(context.Context, *connect.Request[v1.FollowRequest], *connect.ServerStream[v1.FollowResponse]) error {
+func (UnimplementedPageServiceHandler) Follow(context.Context, *v1.FollowRequest, *connect.ServerStream[v1.FollowResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.PageService.Follow is not implemented"))
 }

@@ -11,6 +11,7 @@ import (
 	context "context"
 	errors "errors"
 	v1 "github.com/stet-dev/stet/gen/stet/v1"
+	unary "github.com/stet-dev/stet/internal/unary"
 	http "net/http"
 	strings "strings"
 )
@@ -76,24 +77,24 @@ const (
 // BlobServiceClient is a client for the stet.v1.BlobService service.
 type BlobServiceClient interface {
 	// Get returns one blob; NOT_FOUND if it is absent, DATA_LOSS if it is damaged.
-	Get(context.Context, *connect.Request[v1.GetBlobRequest]) (*connect.Response[v1.GetBlobResponse], error)
+	Get(context.Context, *v1.GetBlobRequest) (*v1.GetBlobResponse, error)
 	// Put stores blobs and returns when they can be read.
-	Put(context.Context, *connect.Request[v1.PutBlobsRequest]) (*connect.Response[v1.PutBlobsResponse], error)
+	Put(context.Context, *v1.PutBlobsRequest) (*v1.PutBlobsResponse, error)
 	// Has reports which of the blobs are stored.
-	Has(context.Context, *connect.Request[v1.HasBlobsRequest]) (*connect.Response[v1.HasBlobsResponse], error)
+	Has(context.Context, *v1.HasBlobsRequest) (*v1.HasBlobsResponse, error)
 	// Flush returns when everything that this caller put is durable.
-	Flush(context.Context, *connect.Request[v1.FlushBlobsRequest]) (*connect.Response[v1.FlushBlobsResponse], error)
+	Flush(context.Context, *v1.FlushBlobsRequest) (*v1.FlushBlobsResponse, error)
 	// List pages through the stored blobs in order of their ids.
-	List(context.Context, *connect.Request[v1.ListBlobsRequest]) (*connect.Response[v1.ListBlobsResponse], error)
+	List(context.Context, *v1.ListBlobsRequest) (*v1.ListBlobsResponse, error)
 	// Open streams a blob of any size in chunks.
-	Open(context.Context, *connect.Request[v1.OpenBlobRequest]) (*connect.ServerStreamForClient[v1.OpenBlobResponse], error)
+	Open(context.Context, *v1.OpenBlobRequest) (*connect.ServerStreamForClient[v1.OpenBlobResponse], error)
 	// PutStream stores a blob of any size: the first message names it, all carry
 	// chunks.
-	PutStream(context.Context) *connect.ClientStreamForClient[v1.PutBlobStreamRequest, v1.PutBlobsResponse]
+	PutStream(context.Context) (*connect.ClientStreamForClientSimple[v1.PutBlobStreamRequest, v1.PutBlobsResponse], error)
 	// Keep holds blobs for another store, so that the collector does not remove
 	// them, and returns those that are missing. Held blobs are durable. Blobs that
 	// neither Keep nor a row of a service names are removed after a while.
-	Keep(context.Context, *connect.Request[v1.KeepBlobsRequest]) (*connect.Response[v1.KeepBlobsResponse], error)
+	Keep(context.Context, *v1.KeepBlobsRequest) (*v1.KeepBlobsResponse, error)
 }
 
 // NewBlobServiceClient constructs a client for the stet.v1.BlobService service. By default, it uses
@@ -107,33 +108,33 @@ func NewBlobServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 	baseURL = strings.TrimRight(baseURL, "/")
 	blobServiceMethods := v1.File_stet_v1_store_service_proto.Services().ByName("BlobService").Methods()
 	return &blobServiceClient{
-		get: connect.NewClient[v1.GetBlobRequest, v1.GetBlobResponse](
+		get: unary.NewClient[*v1.GetBlobRequest, *v1.GetBlobResponse](
 			httpClient,
 			baseURL+BlobServiceGetProcedure,
 			connect.WithSchema(blobServiceMethods.ByName("Get")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		put: connect.NewClient[v1.PutBlobsRequest, v1.PutBlobsResponse](
+		put: unary.NewClient[*v1.PutBlobsRequest, *v1.PutBlobsResponse](
 			httpClient,
 			baseURL+BlobServicePutProcedure,
 			connect.WithSchema(blobServiceMethods.ByName("Put")),
 			connect.WithClientOptions(opts...),
 		),
-		has: connect.NewClient[v1.HasBlobsRequest, v1.HasBlobsResponse](
+		has: unary.NewClient[*v1.HasBlobsRequest, *v1.HasBlobsResponse](
 			httpClient,
 			baseURL+BlobServiceHasProcedure,
 			connect.WithSchema(blobServiceMethods.ByName("Has")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		flush: connect.NewClient[v1.FlushBlobsRequest, v1.FlushBlobsResponse](
+		flush: unary.NewClient[*v1.FlushBlobsRequest, *v1.FlushBlobsResponse](
 			httpClient,
 			baseURL+BlobServiceFlushProcedure,
 			connect.WithSchema(blobServiceMethods.ByName("Flush")),
 			connect.WithClientOptions(opts...),
 		),
-		list: connect.NewClient[v1.ListBlobsRequest, v1.ListBlobsResponse](
+		list: unary.NewClient[*v1.ListBlobsRequest, *v1.ListBlobsResponse](
 			httpClient,
 			baseURL+BlobServiceListProcedure,
 			connect.WithSchema(blobServiceMethods.ByName("List")),
@@ -152,7 +153,7 @@ func NewBlobServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(blobServiceMethods.ByName("PutStream")),
 			connect.WithClientOptions(opts...),
 		),
-		keep: connect.NewClient[v1.KeepBlobsRequest, v1.KeepBlobsResponse](
+		keep: unary.NewClient[*v1.KeepBlobsRequest, *v1.KeepBlobsResponse](
 			httpClient,
 			baseURL+BlobServiceKeepProcedure,
 			connect.WithSchema(blobServiceMethods.ByName("Keep")),
@@ -163,77 +164,77 @@ func NewBlobServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 
 // blobServiceClient implements BlobServiceClient.
 type blobServiceClient struct {
-	get       *connect.Client[v1.GetBlobRequest, v1.GetBlobResponse]
-	put       *connect.Client[v1.PutBlobsRequest, v1.PutBlobsResponse]
-	has       *connect.Client[v1.HasBlobsRequest, v1.HasBlobsResponse]
-	flush     *connect.Client[v1.FlushBlobsRequest, v1.FlushBlobsResponse]
-	list      *connect.Client[v1.ListBlobsRequest, v1.ListBlobsResponse]
+	get       *unary.Client[*v1.GetBlobRequest, *v1.GetBlobResponse]
+	put       *unary.Client[*v1.PutBlobsRequest, *v1.PutBlobsResponse]
+	has       *unary.Client[*v1.HasBlobsRequest, *v1.HasBlobsResponse]
+	flush     *unary.Client[*v1.FlushBlobsRequest, *v1.FlushBlobsResponse]
+	list      *unary.Client[*v1.ListBlobsRequest, *v1.ListBlobsResponse]
 	open      *connect.Client[v1.OpenBlobRequest, v1.OpenBlobResponse]
 	putStream *connect.Client[v1.PutBlobStreamRequest, v1.PutBlobsResponse]
-	keep      *connect.Client[v1.KeepBlobsRequest, v1.KeepBlobsResponse]
+	keep      *unary.Client[*v1.KeepBlobsRequest, *v1.KeepBlobsResponse]
 }
 
 // Get calls stet.v1.BlobService.Get.
-func (c *blobServiceClient) Get(ctx context.Context, req *connect.Request[v1.GetBlobRequest]) (*connect.Response[v1.GetBlobResponse], error) {
-	return c.get.CallUnary(ctx, req)
+func (c *blobServiceClient) Get(ctx context.Context, req *v1.GetBlobRequest) (*v1.GetBlobResponse, error) {
+	return c.get.Call(ctx, req)
 }
 
 // Put calls stet.v1.BlobService.Put.
-func (c *blobServiceClient) Put(ctx context.Context, req *connect.Request[v1.PutBlobsRequest]) (*connect.Response[v1.PutBlobsResponse], error) {
-	return c.put.CallUnary(ctx, req)
+func (c *blobServiceClient) Put(ctx context.Context, req *v1.PutBlobsRequest) (*v1.PutBlobsResponse, error) {
+	return c.put.Call(ctx, req)
 }
 
 // Has calls stet.v1.BlobService.Has.
-func (c *blobServiceClient) Has(ctx context.Context, req *connect.Request[v1.HasBlobsRequest]) (*connect.Response[v1.HasBlobsResponse], error) {
-	return c.has.CallUnary(ctx, req)
+func (c *blobServiceClient) Has(ctx context.Context, req *v1.HasBlobsRequest) (*v1.HasBlobsResponse, error) {
+	return c.has.Call(ctx, req)
 }
 
 // Flush calls stet.v1.BlobService.Flush.
-func (c *blobServiceClient) Flush(ctx context.Context, req *connect.Request[v1.FlushBlobsRequest]) (*connect.Response[v1.FlushBlobsResponse], error) {
-	return c.flush.CallUnary(ctx, req)
+func (c *blobServiceClient) Flush(ctx context.Context, req *v1.FlushBlobsRequest) (*v1.FlushBlobsResponse, error) {
+	return c.flush.Call(ctx, req)
 }
 
 // List calls stet.v1.BlobService.List.
-func (c *blobServiceClient) List(ctx context.Context, req *connect.Request[v1.ListBlobsRequest]) (*connect.Response[v1.ListBlobsResponse], error) {
-	return c.list.CallUnary(ctx, req)
+func (c *blobServiceClient) List(ctx context.Context, req *v1.ListBlobsRequest) (*v1.ListBlobsResponse, error) {
+	return c.list.Call(ctx, req)
 }
 
 // Open calls stet.v1.BlobService.Open.
-func (c *blobServiceClient) Open(ctx context.Context, req *connect.Request[v1.OpenBlobRequest]) (*connect.ServerStreamForClient[v1.OpenBlobResponse], error) {
-	return c.open.CallServerStream(ctx, req)
+func (c *blobServiceClient) Open(ctx context.Context, req *v1.OpenBlobRequest) (*connect.ServerStreamForClient[v1.OpenBlobResponse], error) {
+	return c.open.CallServerStream(ctx, connect.NewRequest(req))
 }
 
 // PutStream calls stet.v1.BlobService.PutStream.
-func (c *blobServiceClient) PutStream(ctx context.Context) *connect.ClientStreamForClient[v1.PutBlobStreamRequest, v1.PutBlobsResponse] {
-	return c.putStream.CallClientStream(ctx)
+func (c *blobServiceClient) PutStream(ctx context.Context) (*connect.ClientStreamForClientSimple[v1.PutBlobStreamRequest, v1.PutBlobsResponse], error) {
+	return c.putStream.CallClientStreamSimple(ctx)
 }
 
 // Keep calls stet.v1.BlobService.Keep.
-func (c *blobServiceClient) Keep(ctx context.Context, req *connect.Request[v1.KeepBlobsRequest]) (*connect.Response[v1.KeepBlobsResponse], error) {
-	return c.keep.CallUnary(ctx, req)
+func (c *blobServiceClient) Keep(ctx context.Context, req *v1.KeepBlobsRequest) (*v1.KeepBlobsResponse, error) {
+	return c.keep.Call(ctx, req)
 }
 
 // BlobServiceHandler is an implementation of the stet.v1.BlobService service.
 type BlobServiceHandler interface {
 	// Get returns one blob; NOT_FOUND if it is absent, DATA_LOSS if it is damaged.
-	Get(context.Context, *connect.Request[v1.GetBlobRequest]) (*connect.Response[v1.GetBlobResponse], error)
+	Get(context.Context, *v1.GetBlobRequest) (*v1.GetBlobResponse, error)
 	// Put stores blobs and returns when they can be read.
-	Put(context.Context, *connect.Request[v1.PutBlobsRequest]) (*connect.Response[v1.PutBlobsResponse], error)
+	Put(context.Context, *v1.PutBlobsRequest) (*v1.PutBlobsResponse, error)
 	// Has reports which of the blobs are stored.
-	Has(context.Context, *connect.Request[v1.HasBlobsRequest]) (*connect.Response[v1.HasBlobsResponse], error)
+	Has(context.Context, *v1.HasBlobsRequest) (*v1.HasBlobsResponse, error)
 	// Flush returns when everything that this caller put is durable.
-	Flush(context.Context, *connect.Request[v1.FlushBlobsRequest]) (*connect.Response[v1.FlushBlobsResponse], error)
+	Flush(context.Context, *v1.FlushBlobsRequest) (*v1.FlushBlobsResponse, error)
 	// List pages through the stored blobs in order of their ids.
-	List(context.Context, *connect.Request[v1.ListBlobsRequest]) (*connect.Response[v1.ListBlobsResponse], error)
+	List(context.Context, *v1.ListBlobsRequest) (*v1.ListBlobsResponse, error)
 	// Open streams a blob of any size in chunks.
-	Open(context.Context, *connect.Request[v1.OpenBlobRequest], *connect.ServerStream[v1.OpenBlobResponse]) error
+	Open(context.Context, *v1.OpenBlobRequest, *connect.ServerStream[v1.OpenBlobResponse]) error
 	// PutStream stores a blob of any size: the first message names it, all carry
 	// chunks.
-	PutStream(context.Context, *connect.ClientStream[v1.PutBlobStreamRequest]) (*connect.Response[v1.PutBlobsResponse], error)
+	PutStream(context.Context, *connect.ClientStream[v1.PutBlobStreamRequest]) (*v1.PutBlobsResponse, error)
 	// Keep holds blobs for another store, so that the collector does not remove
 	// them, and returns those that are missing. Held blobs are durable. Blobs that
 	// neither Keep nor a row of a service names are removed after a while.
-	Keep(context.Context, *connect.Request[v1.KeepBlobsRequest]) (*connect.Response[v1.KeepBlobsResponse], error)
+	Keep(context.Context, *v1.KeepBlobsRequest) (*v1.KeepBlobsResponse, error)
 }
 
 // NewBlobServiceHandler builds an HTTP handler from the service implementation. It returns the path
@@ -243,52 +244,52 @@ type BlobServiceHandler interface {
 // and JSON codecs. They also support gzip compression.
 func NewBlobServiceHandler(svc BlobServiceHandler, opts ...connect.HandlerOption) (string, http.Handler) {
 	blobServiceMethods := v1.File_stet_v1_store_service_proto.Services().ByName("BlobService").Methods()
-	blobServiceGetHandler := connect.NewUnaryHandler(
+	blobServiceGetHandler := unary.NewHandler(
 		BlobServiceGetProcedure,
 		svc.Get,
 		connect.WithSchema(blobServiceMethods.ByName("Get")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	blobServicePutHandler := connect.NewUnaryHandler(
+	blobServicePutHandler := unary.NewHandler(
 		BlobServicePutProcedure,
 		svc.Put,
 		connect.WithSchema(blobServiceMethods.ByName("Put")),
 		connect.WithHandlerOptions(opts...),
 	)
-	blobServiceHasHandler := connect.NewUnaryHandler(
+	blobServiceHasHandler := unary.NewHandler(
 		BlobServiceHasProcedure,
 		svc.Has,
 		connect.WithSchema(blobServiceMethods.ByName("Has")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	blobServiceFlushHandler := connect.NewUnaryHandler(
+	blobServiceFlushHandler := unary.NewHandler(
 		BlobServiceFlushProcedure,
 		svc.Flush,
 		connect.WithSchema(blobServiceMethods.ByName("Flush")),
 		connect.WithHandlerOptions(opts...),
 	)
-	blobServiceListHandler := connect.NewUnaryHandler(
+	blobServiceListHandler := unary.NewHandler(
 		BlobServiceListProcedure,
 		svc.List,
 		connect.WithSchema(blobServiceMethods.ByName("List")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	blobServiceOpenHandler := connect.NewServerStreamHandler(
+	blobServiceOpenHandler := connect.NewServerStreamHandlerSimple(
 		BlobServiceOpenProcedure,
 		svc.Open,
 		connect.WithSchema(blobServiceMethods.ByName("Open")),
 		connect.WithHandlerOptions(opts...),
 	)
-	blobServicePutStreamHandler := connect.NewClientStreamHandler(
+	blobServicePutStreamHandler := connect.NewClientStreamHandlerSimple(
 		BlobServicePutStreamProcedure,
 		svc.PutStream,
 		connect.WithSchema(blobServiceMethods.ByName("PutStream")),
 		connect.WithHandlerOptions(opts...),
 	)
-	blobServiceKeepHandler := connect.NewUnaryHandler(
+	blobServiceKeepHandler := unary.NewHandler(
 		BlobServiceKeepProcedure,
 		svc.Keep,
 		connect.WithSchema(blobServiceMethods.ByName("Keep")),
@@ -321,48 +322,48 @@ func NewBlobServiceHandler(svc BlobServiceHandler, opts ...connect.HandlerOption
 // UnimplementedBlobServiceHandler returns CodeUnimplemented from all methods.
 type UnimplementedBlobServiceHandler struct{}
 
-func (UnimplementedBlobServiceHandler) Get(context.Context, *connect.Request[v1.GetBlobRequest]) (*connect.Response[v1.GetBlobResponse], error) {
+func (UnimplementedBlobServiceHandler) Get(context.Context, *v1.GetBlobRequest) (*v1.GetBlobResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.BlobService.Get is not implemented"))
 }
 
-func (UnimplementedBlobServiceHandler) Put(context.Context, *connect.Request[v1.PutBlobsRequest]) (*connect.Response[v1.PutBlobsResponse], error) {
+func (UnimplementedBlobServiceHandler) Put(context.Context, *v1.PutBlobsRequest) (*v1.PutBlobsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.BlobService.Put is not implemented"))
 }
 
-func (UnimplementedBlobServiceHandler) Has(context.Context, *connect.Request[v1.HasBlobsRequest]) (*connect.Response[v1.HasBlobsResponse], error) {
+func (UnimplementedBlobServiceHandler) Has(context.Context, *v1.HasBlobsRequest) (*v1.HasBlobsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.BlobService.Has is not implemented"))
 }
 
-func (UnimplementedBlobServiceHandler) Flush(context.Context, *connect.Request[v1.FlushBlobsRequest]) (*connect.Response[v1.FlushBlobsResponse], error) {
+func (UnimplementedBlobServiceHandler) Flush(context.Context, *v1.FlushBlobsRequest) (*v1.FlushBlobsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.BlobService.Flush is not implemented"))
 }
 
-func (UnimplementedBlobServiceHandler) List(context.Context, *connect.Request[v1.ListBlobsRequest]) (*connect.Response[v1.ListBlobsResponse], error) {
+func (UnimplementedBlobServiceHandler) List(context.Context, *v1.ListBlobsRequest) (*v1.ListBlobsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.BlobService.List is not implemented"))
 }
 
-func (UnimplementedBlobServiceHandler) Open(context.Context, *connect.Request[v1.OpenBlobRequest], *connect.ServerStream[v1.OpenBlobResponse]) error {
+func (UnimplementedBlobServiceHandler) Open(context.Context, *v1.OpenBlobRequest, *connect.ServerStream[v1.OpenBlobResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.BlobService.Open is not implemented"))
 }
 
-func (UnimplementedBlobServiceHandler) PutStream(context.Context, *connect.ClientStream[v1.PutBlobStreamRequest]) (*connect.Response[v1.PutBlobsResponse], error) {
+func (UnimplementedBlobServiceHandler) PutStream(context.Context, *connect.ClientStream[v1.PutBlobStreamRequest]) (*v1.PutBlobsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.BlobService.PutStream is not implemented"))
 }
 
-func (UnimplementedBlobServiceHandler) Keep(context.Context, *connect.Request[v1.KeepBlobsRequest]) (*connect.Response[v1.KeepBlobsResponse], error) {
+func (UnimplementedBlobServiceHandler) Keep(context.Context, *v1.KeepBlobsRequest) (*v1.KeepBlobsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.BlobService.Keep is not implemented"))
 }
 
 // RowServiceClient is a client for the stet.v1.RowService service.
 type RowServiceClient interface {
-	Get(context.Context, *connect.Request[v1.GetRowRequest]) (*connect.Response[v1.GetRowResponse], error)
+	Get(context.Context, *v1.GetRowRequest) (*v1.GetRowResponse, error)
 	// Scan pages through a range of rows.
-	Scan(context.Context, *connect.Request[v1.ScanRowsRequest]) (*connect.Response[v1.ScanRowsResponse], error)
+	Scan(context.Context, *v1.ScanRowsRequest) (*v1.ScanRowsResponse, error)
 	// Commit applies a batch, or nothing: ABORTED after a failed expectation,
 	// FAILED_PRECONDITION with MissingBlobs as detail.
-	Commit(context.Context, *connect.Request[v1.CommitRequest]) (*connect.Response[v1.CommitResponse], error)
+	Commit(context.Context, *v1.CommitRequest) (*v1.CommitResponse, error)
 	// Watch sends a message soon after rows in the range may have changed.
-	Watch(context.Context, *connect.Request[v1.WatchRequest]) (*connect.ServerStreamForClient[v1.WatchResponse], error)
+	Watch(context.Context, *v1.WatchRequest) (*connect.ServerStreamForClient[v1.WatchResponse], error)
 }
 
 // NewRowServiceClient constructs a client for the stet.v1.RowService service. By default, it uses
@@ -376,21 +377,21 @@ func NewRowServiceClient(httpClient connect.HTTPClient, baseURL string, opts ...
 	baseURL = strings.TrimRight(baseURL, "/")
 	rowServiceMethods := v1.File_stet_v1_store_service_proto.Services().ByName("RowService").Methods()
 	return &rowServiceClient{
-		get: connect.NewClient[v1.GetRowRequest, v1.GetRowResponse](
+		get: unary.NewClient[*v1.GetRowRequest, *v1.GetRowResponse](
 			httpClient,
 			baseURL+RowServiceGetProcedure,
 			connect.WithSchema(rowServiceMethods.ByName("Get")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		scan: connect.NewClient[v1.ScanRowsRequest, v1.ScanRowsResponse](
+		scan: unary.NewClient[*v1.ScanRowsRequest, *v1.ScanRowsResponse](
 			httpClient,
 			baseURL+RowServiceScanProcedure,
 			connect.WithSchema(rowServiceMethods.ByName("Scan")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		commit: connect.NewClient[v1.CommitRequest, v1.CommitResponse](
+		commit: unary.NewClient[*v1.CommitRequest, *v1.CommitResponse](
 			httpClient,
 			baseURL+RowServiceCommitProcedure,
 			connect.WithSchema(rowServiceMethods.ByName("Commit")),
@@ -407,42 +408,42 @@ func NewRowServiceClient(httpClient connect.HTTPClient, baseURL string, opts ...
 
 // rowServiceClient implements RowServiceClient.
 type rowServiceClient struct {
-	get    *connect.Client[v1.GetRowRequest, v1.GetRowResponse]
-	scan   *connect.Client[v1.ScanRowsRequest, v1.ScanRowsResponse]
-	commit *connect.Client[v1.CommitRequest, v1.CommitResponse]
+	get    *unary.Client[*v1.GetRowRequest, *v1.GetRowResponse]
+	scan   *unary.Client[*v1.ScanRowsRequest, *v1.ScanRowsResponse]
+	commit *unary.Client[*v1.CommitRequest, *v1.CommitResponse]
 	watch  *connect.Client[v1.WatchRequest, v1.WatchResponse]
 }
 
 // Get calls stet.v1.RowService.Get.
-func (c *rowServiceClient) Get(ctx context.Context, req *connect.Request[v1.GetRowRequest]) (*connect.Response[v1.GetRowResponse], error) {
-	return c.get.CallUnary(ctx, req)
+func (c *rowServiceClient) Get(ctx context.Context, req *v1.GetRowRequest) (*v1.GetRowResponse, error) {
+	return c.get.Call(ctx, req)
 }
 
 // Scan calls stet.v1.RowService.Scan.
-func (c *rowServiceClient) Scan(ctx context.Context, req *connect.Request[v1.ScanRowsRequest]) (*connect.Response[v1.ScanRowsResponse], error) {
-	return c.scan.CallUnary(ctx, req)
+func (c *rowServiceClient) Scan(ctx context.Context, req *v1.ScanRowsRequest) (*v1.ScanRowsResponse, error) {
+	return c.scan.Call(ctx, req)
 }
 
 // Commit calls stet.v1.RowService.Commit.
-func (c *rowServiceClient) Commit(ctx context.Context, req *connect.Request[v1.CommitRequest]) (*connect.Response[v1.CommitResponse], error) {
-	return c.commit.CallUnary(ctx, req)
+func (c *rowServiceClient) Commit(ctx context.Context, req *v1.CommitRequest) (*v1.CommitResponse, error) {
+	return c.commit.Call(ctx, req)
 }
 
 // Watch calls stet.v1.RowService.Watch.
-func (c *rowServiceClient) Watch(ctx context.Context, req *connect.Request[v1.WatchRequest]) (*connect.ServerStreamForClient[v1.WatchResponse], error) {
-	return c.watch.CallServerStream(ctx, req)
+func (c *rowServiceClient) Watch(ctx context.Context, req *v1.WatchRequest) (*connect.ServerStreamForClient[v1.WatchResponse], error) {
+	return c.watch.CallServerStream(ctx, connect.NewRequest(req))
 }
 
 // RowServiceHandler is an implementation of the stet.v1.RowService service.
 type RowServiceHandler interface {
-	Get(context.Context, *connect.Request[v1.GetRowRequest]) (*connect.Response[v1.GetRowResponse], error)
+	Get(context.Context, *v1.GetRowRequest) (*v1.GetRowResponse, error)
 	// Scan pages through a range of rows.
-	Scan(context.Context, *connect.Request[v1.ScanRowsRequest]) (*connect.Response[v1.ScanRowsResponse], error)
+	Scan(context.Context, *v1.ScanRowsRequest) (*v1.ScanRowsResponse, error)
 	// Commit applies a batch, or nothing: ABORTED after a failed expectation,
 	// FAILED_PRECONDITION with MissingBlobs as detail.
-	Commit(context.Context, *connect.Request[v1.CommitRequest]) (*connect.Response[v1.CommitResponse], error)
+	Commit(context.Context, *v1.CommitRequest) (*v1.CommitResponse, error)
 	// Watch sends a message soon after rows in the range may have changed.
-	Watch(context.Context, *connect.Request[v1.WatchRequest], *connect.ServerStream[v1.WatchResponse]) error
+	Watch(context.Context, *v1.WatchRequest, *connect.ServerStream[v1.WatchResponse]) error
 }
 
 // NewRowServiceHandler builds an HTTP handler from the service implementation. It returns the path
@@ -452,27 +453,27 @@ type RowServiceHandler interface {
 // and JSON codecs. They also support gzip compression.
 func NewRowServiceHandler(svc RowServiceHandler, opts ...connect.HandlerOption) (string, http.Handler) {
 	rowServiceMethods := v1.File_stet_v1_store_service_proto.Services().ByName("RowService").Methods()
-	rowServiceGetHandler := connect.NewUnaryHandler(
+	rowServiceGetHandler := unary.NewHandler(
 		RowServiceGetProcedure,
 		svc.Get,
 		connect.WithSchema(rowServiceMethods.ByName("Get")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	rowServiceScanHandler := connect.NewUnaryHandler(
+	rowServiceScanHandler := unary.NewHandler(
 		RowServiceScanProcedure,
 		svc.Scan,
 		connect.WithSchema(rowServiceMethods.ByName("Scan")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	rowServiceCommitHandler := connect.NewUnaryHandler(
+	rowServiceCommitHandler := unary.NewHandler(
 		RowServiceCommitProcedure,
 		svc.Commit,
 		connect.WithSchema(rowServiceMethods.ByName("Commit")),
 		connect.WithHandlerOptions(opts...),
 	)
-	rowServiceWatchHandler := connect.NewServerStreamHandler(
+	rowServiceWatchHandler := connect.NewServerStreamHandlerSimple(
 		RowServiceWatchProcedure,
 		svc.Watch,
 		connect.WithSchema(rowServiceMethods.ByName("Watch")),
@@ -497,30 +498,30 @@ func NewRowServiceHandler(svc RowServiceHandler, opts ...connect.HandlerOption) 
 // UnimplementedRowServiceHandler returns CodeUnimplemented from all methods.
 type UnimplementedRowServiceHandler struct{}
 
-func (UnimplementedRowServiceHandler) Get(context.Context, *connect.Request[v1.GetRowRequest]) (*connect.Response[v1.GetRowResponse], error) {
+func (UnimplementedRowServiceHandler) Get(context.Context, *v1.GetRowRequest) (*v1.GetRowResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.RowService.Get is not implemented"))
 }
 
-func (UnimplementedRowServiceHandler) Scan(context.Context, *connect.Request[v1.ScanRowsRequest]) (*connect.Response[v1.ScanRowsResponse], error) {
+func (UnimplementedRowServiceHandler) Scan(context.Context, *v1.ScanRowsRequest) (*v1.ScanRowsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.RowService.Scan is not implemented"))
 }
 
-func (UnimplementedRowServiceHandler) Commit(context.Context, *connect.Request[v1.CommitRequest]) (*connect.Response[v1.CommitResponse], error) {
+func (UnimplementedRowServiceHandler) Commit(context.Context, *v1.CommitRequest) (*v1.CommitResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.RowService.Commit is not implemented"))
 }
 
-func (UnimplementedRowServiceHandler) Watch(context.Context, *connect.Request[v1.WatchRequest], *connect.ServerStream[v1.WatchResponse]) error {
+func (UnimplementedRowServiceHandler) Watch(context.Context, *v1.WatchRequest, *connect.ServerStream[v1.WatchResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.RowService.Watch is not implemented"))
 }
 
 // StoreServiceClient is a client for the stet.v1.StoreService service.
 type StoreServiceClient interface {
-	Info(context.Context, *connect.Request[v1.StoreInfoRequest]) (*connect.Response[v1.StoreInfoResponse], error)
-	Stats(context.Context, *connect.Request[v1.StatsRequest]) (*connect.Response[v1.StatsResponse], error)
+	Info(context.Context, *v1.StoreInfoRequest) (*v1.StoreInfoResponse, error)
+	Stats(context.Context, *v1.StatsRequest) (*v1.StatsResponse, error)
 	// Collect removes unreferenced blobs, or reports what it would remove.
-	Collect(context.Context, *connect.Request[v1.CollectRequest]) (*connect.Response[v1.CollectResponse], error)
+	Collect(context.Context, *v1.CollectRequest) (*v1.CollectResponse, error)
 	// Fsck checks the store and streams its progress, then the report.
-	Fsck(context.Context, *connect.Request[v1.FsckRequest]) (*connect.ServerStreamForClient[v1.FsckResponse], error)
+	Fsck(context.Context, *v1.FsckRequest) (*connect.ServerStreamForClient[v1.FsckResponse], error)
 }
 
 // NewStoreServiceClient constructs a client for the stet.v1.StoreService service. By default, it
@@ -534,21 +535,21 @@ func NewStoreServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 	baseURL = strings.TrimRight(baseURL, "/")
 	storeServiceMethods := v1.File_stet_v1_store_service_proto.Services().ByName("StoreService").Methods()
 	return &storeServiceClient{
-		info: connect.NewClient[v1.StoreInfoRequest, v1.StoreInfoResponse](
+		info: unary.NewClient[*v1.StoreInfoRequest, *v1.StoreInfoResponse](
 			httpClient,
 			baseURL+StoreServiceInfoProcedure,
 			connect.WithSchema(storeServiceMethods.ByName("Info")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		stats: connect.NewClient[v1.StatsRequest, v1.StatsResponse](
+		stats: unary.NewClient[*v1.StatsRequest, *v1.StatsResponse](
 			httpClient,
 			baseURL+StoreServiceStatsProcedure,
 			connect.WithSchema(storeServiceMethods.ByName("Stats")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		collect: connect.NewClient[v1.CollectRequest, v1.CollectResponse](
+		collect: unary.NewClient[*v1.CollectRequest, *v1.CollectResponse](
 			httpClient,
 			baseURL+StoreServiceCollectProcedure,
 			connect.WithSchema(storeServiceMethods.ByName("Collect")),
@@ -565,40 +566,40 @@ func NewStoreServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 
 // storeServiceClient implements StoreServiceClient.
 type storeServiceClient struct {
-	info    *connect.Client[v1.StoreInfoRequest, v1.StoreInfoResponse]
-	stats   *connect.Client[v1.StatsRequest, v1.StatsResponse]
-	collect *connect.Client[v1.CollectRequest, v1.CollectResponse]
+	info    *unary.Client[*v1.StoreInfoRequest, *v1.StoreInfoResponse]
+	stats   *unary.Client[*v1.StatsRequest, *v1.StatsResponse]
+	collect *unary.Client[*v1.CollectRequest, *v1.CollectResponse]
 	fsck    *connect.Client[v1.FsckRequest, v1.FsckResponse]
 }
 
 // Info calls stet.v1.StoreService.Info.
-func (c *storeServiceClient) Info(ctx context.Context, req *connect.Request[v1.StoreInfoRequest]) (*connect.Response[v1.StoreInfoResponse], error) {
-	return c.info.CallUnary(ctx, req)
+func (c *storeServiceClient) Info(ctx context.Context, req *v1.StoreInfoRequest) (*v1.StoreInfoResponse, error) {
+	return c.info.Call(ctx, req)
 }
 
 // Stats calls stet.v1.StoreService.Stats.
-func (c *storeServiceClient) Stats(ctx context.Context, req *connect.Request[v1.StatsRequest]) (*connect.Response[v1.StatsResponse], error) {
-	return c.stats.CallUnary(ctx, req)
+func (c *storeServiceClient) Stats(ctx context.Context, req *v1.StatsRequest) (*v1.StatsResponse, error) {
+	return c.stats.Call(ctx, req)
 }
 
 // Collect calls stet.v1.StoreService.Collect.
-func (c *storeServiceClient) Collect(ctx context.Context, req *connect.Request[v1.CollectRequest]) (*connect.Response[v1.CollectResponse], error) {
-	return c.collect.CallUnary(ctx, req)
+func (c *storeServiceClient) Collect(ctx context.Context, req *v1.CollectRequest) (*v1.CollectResponse, error) {
+	return c.collect.Call(ctx, req)
 }
 
 // Fsck calls stet.v1.StoreService.Fsck.
-func (c *storeServiceClient) Fsck(ctx context.Context, req *connect.Request[v1.FsckRequest]) (*connect.ServerStreamForClient[v1.FsckResponse], error) {
-	return c.fsck.CallServerStream(ctx, req)
+func (c *storeServiceClient) Fsck(ctx context.Context, req *v1.FsckRequest) (*connect.ServerStreamForClient[v1.FsckResponse], error) {
+	return c.fsck.CallServerStream(ctx, connect.NewRequest(req))
 }
 
 // StoreServiceHandler is an implementation of the stet.v1.StoreService service.
 type StoreServiceHandler interface {
-	Info(context.Context, *connect.Request[v1.StoreInfoRequest]) (*connect.Response[v1.StoreInfoResponse], error)
-	Stats(context.Context, *connect.Request[v1.StatsRequest]) (*connect.Response[v1.StatsResponse], error)
+	Info(context.Context, *v1.StoreInfoRequest) (*v1.StoreInfoResponse, error)
+	Stats(context.Context, *v1.StatsRequest) (*v1.StatsResponse, error)
 	// Collect removes unreferenced blobs, or reports what it would remove.
-	Collect(context.Context, *connect.Request[v1.CollectRequest]) (*connect.Response[v1.CollectResponse], error)
+	Collect(context.Context, *v1.CollectRequest) (*v1.CollectResponse, error)
 	// Fsck checks the store and streams its progress, then the report.
-	Fsck(context.Context, *connect.Request[v1.FsckRequest], *connect.ServerStream[v1.FsckResponse]) error
+	Fsck(context.Context, *v1.FsckRequest, *connect.ServerStream[v1.FsckResponse]) error
 }
 
 // NewStoreServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -608,27 +609,27 @@ type StoreServiceHandler interface {
 // and JSON codecs. They also support gzip compression.
 func NewStoreServiceHandler(svc StoreServiceHandler, opts ...connect.HandlerOption) (string, http.Handler) {
 	storeServiceMethods := v1.File_stet_v1_store_service_proto.Services().ByName("StoreService").Methods()
-	storeServiceInfoHandler := connect.NewUnaryHandler(
+	storeServiceInfoHandler := unary.NewHandler(
 		StoreServiceInfoProcedure,
 		svc.Info,
 		connect.WithSchema(storeServiceMethods.ByName("Info")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	storeServiceStatsHandler := connect.NewUnaryHandler(
+	storeServiceStatsHandler := unary.NewHandler(
 		StoreServiceStatsProcedure,
 		svc.Stats,
 		connect.WithSchema(storeServiceMethods.ByName("Stats")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	storeServiceCollectHandler := connect.NewUnaryHandler(
+	storeServiceCollectHandler := unary.NewHandler(
 		StoreServiceCollectProcedure,
 		svc.Collect,
 		connect.WithSchema(storeServiceMethods.ByName("Collect")),
 		connect.WithHandlerOptions(opts...),
 	)
-	storeServiceFsckHandler := connect.NewServerStreamHandler(
+	storeServiceFsckHandler := connect.NewServerStreamHandlerSimple(
 		StoreServiceFsckProcedure,
 		svc.Fsck,
 		connect.WithSchema(storeServiceMethods.ByName("Fsck")),
@@ -653,18 +654,18 @@ func NewStoreServiceHandler(svc StoreServiceHandler, opts ...connect.HandlerOpti
 // UnimplementedStoreServiceHandler returns CodeUnimplemented from all methods.
 type UnimplementedStoreServiceHandler struct{}
 
-func (UnimplementedStoreServiceHandler) Info(context.Context, *connect.Request[v1.StoreInfoRequest]) (*connect.Response[v1.StoreInfoResponse], error) {
+func (UnimplementedStoreServiceHandler) Info(context.Context, *v1.StoreInfoRequest) (*v1.StoreInfoResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.StoreService.Info is not implemented"))
 }
 
-func (UnimplementedStoreServiceHandler) Stats(context.Context, *connect.Request[v1.StatsRequest]) (*connect.Response[v1.StatsResponse], error) {
+func (UnimplementedStoreServiceHandler) Stats(context.Context, *v1.StatsRequest) (*v1.StatsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.StoreService.Stats is not implemented"))
 }
 
-func (UnimplementedStoreServiceHandler) Collect(context.Context, *connect.Request[v1.CollectRequest]) (*connect.Response[v1.CollectResponse], error) {
+func (UnimplementedStoreServiceHandler) Collect(context.Context, *v1.CollectRequest) (*v1.CollectResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.StoreService.Collect is not implemented"))
 }
 
-func (UnimplementedStoreServiceHandler) Fsck(context.Context, *connect.Request[v1.FsckRequest], *connect.ServerStream[v1.FsckResponse]) error {
+func (UnimplementedStoreServiceHandler) Fsck(context.Context, *v1.FsckRequest, *connect.ServerStream[v1.FsckResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.StoreService.Fsck is not implemented"))
 }

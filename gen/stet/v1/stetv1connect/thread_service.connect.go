@@ -11,6 +11,7 @@ import (
 	context "context"
 	errors "errors"
 	v1 "github.com/stet-dev/stet/gen/stet/v1"
+	unary "github.com/stet-dev/stet/internal/unary"
 	http "net/http"
 	strings "strings"
 )
@@ -59,23 +60,23 @@ const (
 // ThreadServiceClient is a client for the stet.v1.ThreadService service.
 type ThreadServiceClient interface {
 	// Put stores a frame. A frame with the same id is replaced.
-	Put(context.Context, *connect.Request[v1.PutFrameRequest]) (*connect.Response[v1.PutFrameResponse], error)
+	Put(context.Context, *v1.PutFrameRequest) (*v1.PutFrameResponse, error)
 	// PutWrites stores what a task wrote on top of a frame, which need not exist yet.
-	PutWrites(context.Context, *connect.Request[v1.PutWritesRequest]) (*connect.Response[v1.PutWritesResponse], error)
-	Get(context.Context, *connect.Request[v1.GetFrameRequest]) (*connect.Response[v1.GetFrameResponse], error)
+	PutWrites(context.Context, *v1.PutWritesRequest) (*v1.PutWritesResponse, error)
+	Get(context.Context, *v1.GetFrameRequest) (*v1.GetFrameResponse, error)
 	// List returns frames, those with the greatest ids first.
-	List(context.Context, *connect.Request[v1.ListFramesRequest]) (*connect.Response[v1.ListFramesResponse], error)
+	List(context.Context, *v1.ListFramesRequest) (*v1.ListFramesResponse, error)
 	// Threads returns the ids of threads in order.
-	Threads(context.Context, *connect.Request[v1.ListThreadsRequest]) (*connect.Response[v1.ListThreadsResponse], error)
+	Threads(context.Context, *v1.ListThreadsRequest) (*v1.ListThreadsResponse, error)
 	// Delete removes a thread with all its namespaces.
-	Delete(context.Context, *connect.Request[v1.DeleteThreadRequest]) (*connect.Response[v1.DeleteThreadResponse], error)
+	Delete(context.Context, *v1.DeleteThreadRequest) (*v1.DeleteThreadResponse, error)
 	// Copy copies all frames and writes of a thread to another one. It can be repeated.
-	Copy(context.Context, *connect.Request[v1.CopyThreadRequest]) (*connect.Response[v1.CopyThreadResponse], error)
+	Copy(context.Context, *v1.CopyThreadRequest) (*v1.CopyThreadResponse, error)
 	// Prune removes all frames of threads but the latest of each namespace.
-	Prune(context.Context, *connect.Request[v1.PruneThreadsRequest]) (*connect.Response[v1.PruneThreadsResponse], error)
+	Prune(context.Context, *v1.PruneThreadsRequest) (*v1.PruneThreadsResponse, error)
 	// DeleteRuns removes the frames that runs made: those whose metadata names one of the
 	// runs as run_id. It reads all frames of the store.
-	DeleteRuns(context.Context, *connect.Request[v1.DeleteRunsRequest]) (*connect.Response[v1.DeleteRunsResponse], error)
+	DeleteRuns(context.Context, *v1.DeleteRunsRequest) (*v1.DeleteRunsResponse, error)
 }
 
 // NewThreadServiceClient constructs a client for the stet.v1.ThreadService service. By default, it
@@ -89,58 +90,58 @@ func NewThreadServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 	baseURL = strings.TrimRight(baseURL, "/")
 	threadServiceMethods := v1.File_stet_v1_thread_service_proto.Services().ByName("ThreadService").Methods()
 	return &threadServiceClient{
-		put: connect.NewClient[v1.PutFrameRequest, v1.PutFrameResponse](
+		put: unary.NewClient[*v1.PutFrameRequest, *v1.PutFrameResponse](
 			httpClient,
 			baseURL+ThreadServicePutProcedure,
 			connect.WithSchema(threadServiceMethods.ByName("Put")),
 			connect.WithClientOptions(opts...),
 		),
-		putWrites: connect.NewClient[v1.PutWritesRequest, v1.PutWritesResponse](
+		putWrites: unary.NewClient[*v1.PutWritesRequest, *v1.PutWritesResponse](
 			httpClient,
 			baseURL+ThreadServicePutWritesProcedure,
 			connect.WithSchema(threadServiceMethods.ByName("PutWrites")),
 			connect.WithClientOptions(opts...),
 		),
-		get: connect.NewClient[v1.GetFrameRequest, v1.GetFrameResponse](
+		get: unary.NewClient[*v1.GetFrameRequest, *v1.GetFrameResponse](
 			httpClient,
 			baseURL+ThreadServiceGetProcedure,
 			connect.WithSchema(threadServiceMethods.ByName("Get")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		list: connect.NewClient[v1.ListFramesRequest, v1.ListFramesResponse](
+		list: unary.NewClient[*v1.ListFramesRequest, *v1.ListFramesResponse](
 			httpClient,
 			baseURL+ThreadServiceListProcedure,
 			connect.WithSchema(threadServiceMethods.ByName("List")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		threads: connect.NewClient[v1.ListThreadsRequest, v1.ListThreadsResponse](
+		threads: unary.NewClient[*v1.ListThreadsRequest, *v1.ListThreadsResponse](
 			httpClient,
 			baseURL+ThreadServiceThreadsProcedure,
 			connect.WithSchema(threadServiceMethods.ByName("Threads")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		delete: connect.NewClient[v1.DeleteThreadRequest, v1.DeleteThreadResponse](
+		delete: unary.NewClient[*v1.DeleteThreadRequest, *v1.DeleteThreadResponse](
 			httpClient,
 			baseURL+ThreadServiceDeleteProcedure,
 			connect.WithSchema(threadServiceMethods.ByName("Delete")),
 			connect.WithClientOptions(opts...),
 		),
-		copy: connect.NewClient[v1.CopyThreadRequest, v1.CopyThreadResponse](
+		copy: unary.NewClient[*v1.CopyThreadRequest, *v1.CopyThreadResponse](
 			httpClient,
 			baseURL+ThreadServiceCopyProcedure,
 			connect.WithSchema(threadServiceMethods.ByName("Copy")),
 			connect.WithClientOptions(opts...),
 		),
-		prune: connect.NewClient[v1.PruneThreadsRequest, v1.PruneThreadsResponse](
+		prune: unary.NewClient[*v1.PruneThreadsRequest, *v1.PruneThreadsResponse](
 			httpClient,
 			baseURL+ThreadServicePruneProcedure,
 			connect.WithSchema(threadServiceMethods.ByName("Prune")),
 			connect.WithClientOptions(opts...),
 		),
-		deleteRuns: connect.NewClient[v1.DeleteRunsRequest, v1.DeleteRunsResponse](
+		deleteRuns: unary.NewClient[*v1.DeleteRunsRequest, *v1.DeleteRunsResponse](
 			httpClient,
 			baseURL+ThreadServiceDeleteRunsProcedure,
 			connect.WithSchema(threadServiceMethods.ByName("DeleteRuns")),
@@ -151,82 +152,82 @@ func NewThreadServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 
 // threadServiceClient implements ThreadServiceClient.
 type threadServiceClient struct {
-	put        *connect.Client[v1.PutFrameRequest, v1.PutFrameResponse]
-	putWrites  *connect.Client[v1.PutWritesRequest, v1.PutWritesResponse]
-	get        *connect.Client[v1.GetFrameRequest, v1.GetFrameResponse]
-	list       *connect.Client[v1.ListFramesRequest, v1.ListFramesResponse]
-	threads    *connect.Client[v1.ListThreadsRequest, v1.ListThreadsResponse]
-	delete     *connect.Client[v1.DeleteThreadRequest, v1.DeleteThreadResponse]
-	copy       *connect.Client[v1.CopyThreadRequest, v1.CopyThreadResponse]
-	prune      *connect.Client[v1.PruneThreadsRequest, v1.PruneThreadsResponse]
-	deleteRuns *connect.Client[v1.DeleteRunsRequest, v1.DeleteRunsResponse]
+	put        *unary.Client[*v1.PutFrameRequest, *v1.PutFrameResponse]
+	putWrites  *unary.Client[*v1.PutWritesRequest, *v1.PutWritesResponse]
+	get        *unary.Client[*v1.GetFrameRequest, *v1.GetFrameResponse]
+	list       *unary.Client[*v1.ListFramesRequest, *v1.ListFramesResponse]
+	threads    *unary.Client[*v1.ListThreadsRequest, *v1.ListThreadsResponse]
+	delete     *unary.Client[*v1.DeleteThreadRequest, *v1.DeleteThreadResponse]
+	copy       *unary.Client[*v1.CopyThreadRequest, *v1.CopyThreadResponse]
+	prune      *unary.Client[*v1.PruneThreadsRequest, *v1.PruneThreadsResponse]
+	deleteRuns *unary.Client[*v1.DeleteRunsRequest, *v1.DeleteRunsResponse]
 }
 
 // Put calls stet.v1.ThreadService.Put.
-func (c *threadServiceClient) Put(ctx context.Context, req *connect.Request[v1.PutFrameRequest]) (*connect.Response[v1.PutFrameResponse], error) {
-	return c.put.CallUnary(ctx, req)
+func (c *threadServiceClient) Put(ctx context.Context, req *v1.PutFrameRequest) (*v1.PutFrameResponse, error) {
+	return c.put.Call(ctx, req)
 }
 
 // PutWrites calls stet.v1.ThreadService.PutWrites.
-func (c *threadServiceClient) PutWrites(ctx context.Context, req *connect.Request[v1.PutWritesRequest]) (*connect.Response[v1.PutWritesResponse], error) {
-	return c.putWrites.CallUnary(ctx, req)
+func (c *threadServiceClient) PutWrites(ctx context.Context, req *v1.PutWritesRequest) (*v1.PutWritesResponse, error) {
+	return c.putWrites.Call(ctx, req)
 }
 
 // Get calls stet.v1.ThreadService.Get.
-func (c *threadServiceClient) Get(ctx context.Context, req *connect.Request[v1.GetFrameRequest]) (*connect.Response[v1.GetFrameResponse], error) {
-	return c.get.CallUnary(ctx, req)
+func (c *threadServiceClient) Get(ctx context.Context, req *v1.GetFrameRequest) (*v1.GetFrameResponse, error) {
+	return c.get.Call(ctx, req)
 }
 
 // List calls stet.v1.ThreadService.List.
-func (c *threadServiceClient) List(ctx context.Context, req *connect.Request[v1.ListFramesRequest]) (*connect.Response[v1.ListFramesResponse], error) {
-	return c.list.CallUnary(ctx, req)
+func (c *threadServiceClient) List(ctx context.Context, req *v1.ListFramesRequest) (*v1.ListFramesResponse, error) {
+	return c.list.Call(ctx, req)
 }
 
 // Threads calls stet.v1.ThreadService.Threads.
-func (c *threadServiceClient) Threads(ctx context.Context, req *connect.Request[v1.ListThreadsRequest]) (*connect.Response[v1.ListThreadsResponse], error) {
-	return c.threads.CallUnary(ctx, req)
+func (c *threadServiceClient) Threads(ctx context.Context, req *v1.ListThreadsRequest) (*v1.ListThreadsResponse, error) {
+	return c.threads.Call(ctx, req)
 }
 
 // Delete calls stet.v1.ThreadService.Delete.
-func (c *threadServiceClient) Delete(ctx context.Context, req *connect.Request[v1.DeleteThreadRequest]) (*connect.Response[v1.DeleteThreadResponse], error) {
-	return c.delete.CallUnary(ctx, req)
+func (c *threadServiceClient) Delete(ctx context.Context, req *v1.DeleteThreadRequest) (*v1.DeleteThreadResponse, error) {
+	return c.delete.Call(ctx, req)
 }
 
 // Copy calls stet.v1.ThreadService.Copy.
-func (c *threadServiceClient) Copy(ctx context.Context, req *connect.Request[v1.CopyThreadRequest]) (*connect.Response[v1.CopyThreadResponse], error) {
-	return c.copy.CallUnary(ctx, req)
+func (c *threadServiceClient) Copy(ctx context.Context, req *v1.CopyThreadRequest) (*v1.CopyThreadResponse, error) {
+	return c.copy.Call(ctx, req)
 }
 
 // Prune calls stet.v1.ThreadService.Prune.
-func (c *threadServiceClient) Prune(ctx context.Context, req *connect.Request[v1.PruneThreadsRequest]) (*connect.Response[v1.PruneThreadsResponse], error) {
-	return c.prune.CallUnary(ctx, req)
+func (c *threadServiceClient) Prune(ctx context.Context, req *v1.PruneThreadsRequest) (*v1.PruneThreadsResponse, error) {
+	return c.prune.Call(ctx, req)
 }
 
 // DeleteRuns calls stet.v1.ThreadService.DeleteRuns.
-func (c *threadServiceClient) DeleteRuns(ctx context.Context, req *connect.Request[v1.DeleteRunsRequest]) (*connect.Response[v1.DeleteRunsResponse], error) {
-	return c.deleteRuns.CallUnary(ctx, req)
+func (c *threadServiceClient) DeleteRuns(ctx context.Context, req *v1.DeleteRunsRequest) (*v1.DeleteRunsResponse, error) {
+	return c.deleteRuns.Call(ctx, req)
 }
 
 // ThreadServiceHandler is an implementation of the stet.v1.ThreadService service.
 type ThreadServiceHandler interface {
 	// Put stores a frame. A frame with the same id is replaced.
-	Put(context.Context, *connect.Request[v1.PutFrameRequest]) (*connect.Response[v1.PutFrameResponse], error)
+	Put(context.Context, *v1.PutFrameRequest) (*v1.PutFrameResponse, error)
 	// PutWrites stores what a task wrote on top of a frame, which need not exist yet.
-	PutWrites(context.Context, *connect.Request[v1.PutWritesRequest]) (*connect.Response[v1.PutWritesResponse], error)
-	Get(context.Context, *connect.Request[v1.GetFrameRequest]) (*connect.Response[v1.GetFrameResponse], error)
+	PutWrites(context.Context, *v1.PutWritesRequest) (*v1.PutWritesResponse, error)
+	Get(context.Context, *v1.GetFrameRequest) (*v1.GetFrameResponse, error)
 	// List returns frames, those with the greatest ids first.
-	List(context.Context, *connect.Request[v1.ListFramesRequest]) (*connect.Response[v1.ListFramesResponse], error)
+	List(context.Context, *v1.ListFramesRequest) (*v1.ListFramesResponse, error)
 	// Threads returns the ids of threads in order.
-	Threads(context.Context, *connect.Request[v1.ListThreadsRequest]) (*connect.Response[v1.ListThreadsResponse], error)
+	Threads(context.Context, *v1.ListThreadsRequest) (*v1.ListThreadsResponse, error)
 	// Delete removes a thread with all its namespaces.
-	Delete(context.Context, *connect.Request[v1.DeleteThreadRequest]) (*connect.Response[v1.DeleteThreadResponse], error)
+	Delete(context.Context, *v1.DeleteThreadRequest) (*v1.DeleteThreadResponse, error)
 	// Copy copies all frames and writes of a thread to another one. It can be repeated.
-	Copy(context.Context, *connect.Request[v1.CopyThreadRequest]) (*connect.Response[v1.CopyThreadResponse], error)
+	Copy(context.Context, *v1.CopyThreadRequest) (*v1.CopyThreadResponse, error)
 	// Prune removes all frames of threads but the latest of each namespace.
-	Prune(context.Context, *connect.Request[v1.PruneThreadsRequest]) (*connect.Response[v1.PruneThreadsResponse], error)
+	Prune(context.Context, *v1.PruneThreadsRequest) (*v1.PruneThreadsResponse, error)
 	// DeleteRuns removes the frames that runs made: those whose metadata names one of the
 	// runs as run_id. It reads all frames of the store.
-	DeleteRuns(context.Context, *connect.Request[v1.DeleteRunsRequest]) (*connect.Response[v1.DeleteRunsResponse], error)
+	DeleteRuns(context.Context, *v1.DeleteRunsRequest) (*v1.DeleteRunsResponse, error)
 }
 
 // NewThreadServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -236,58 +237,58 @@ type ThreadServiceHandler interface {
 // and JSON codecs. They also support gzip compression.
 func NewThreadServiceHandler(svc ThreadServiceHandler, opts ...connect.HandlerOption) (string, http.Handler) {
 	threadServiceMethods := v1.File_stet_v1_thread_service_proto.Services().ByName("ThreadService").Methods()
-	threadServicePutHandler := connect.NewUnaryHandler(
+	threadServicePutHandler := unary.NewHandler(
 		ThreadServicePutProcedure,
 		svc.Put,
 		connect.WithSchema(threadServiceMethods.ByName("Put")),
 		connect.WithHandlerOptions(opts...),
 	)
-	threadServicePutWritesHandler := connect.NewUnaryHandler(
+	threadServicePutWritesHandler := unary.NewHandler(
 		ThreadServicePutWritesProcedure,
 		svc.PutWrites,
 		connect.WithSchema(threadServiceMethods.ByName("PutWrites")),
 		connect.WithHandlerOptions(opts...),
 	)
-	threadServiceGetHandler := connect.NewUnaryHandler(
+	threadServiceGetHandler := unary.NewHandler(
 		ThreadServiceGetProcedure,
 		svc.Get,
 		connect.WithSchema(threadServiceMethods.ByName("Get")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	threadServiceListHandler := connect.NewUnaryHandler(
+	threadServiceListHandler := unary.NewHandler(
 		ThreadServiceListProcedure,
 		svc.List,
 		connect.WithSchema(threadServiceMethods.ByName("List")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	threadServiceThreadsHandler := connect.NewUnaryHandler(
+	threadServiceThreadsHandler := unary.NewHandler(
 		ThreadServiceThreadsProcedure,
 		svc.Threads,
 		connect.WithSchema(threadServiceMethods.ByName("Threads")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	threadServiceDeleteHandler := connect.NewUnaryHandler(
+	threadServiceDeleteHandler := unary.NewHandler(
 		ThreadServiceDeleteProcedure,
 		svc.Delete,
 		connect.WithSchema(threadServiceMethods.ByName("Delete")),
 		connect.WithHandlerOptions(opts...),
 	)
-	threadServiceCopyHandler := connect.NewUnaryHandler(
+	threadServiceCopyHandler := unary.NewHandler(
 		ThreadServiceCopyProcedure,
 		svc.Copy,
 		connect.WithSchema(threadServiceMethods.ByName("Copy")),
 		connect.WithHandlerOptions(opts...),
 	)
-	threadServicePruneHandler := connect.NewUnaryHandler(
+	threadServicePruneHandler := unary.NewHandler(
 		ThreadServicePruneProcedure,
 		svc.Prune,
 		connect.WithSchema(threadServiceMethods.ByName("Prune")),
 		connect.WithHandlerOptions(opts...),
 	)
-	threadServiceDeleteRunsHandler := connect.NewUnaryHandler(
+	threadServiceDeleteRunsHandler := unary.NewHandler(
 		ThreadServiceDeleteRunsProcedure,
 		svc.DeleteRuns,
 		connect.WithSchema(threadServiceMethods.ByName("DeleteRuns")),
@@ -322,38 +323,38 @@ func NewThreadServiceHandler(svc ThreadServiceHandler, opts ...connect.HandlerOp
 // UnimplementedThreadServiceHandler returns CodeUnimplemented from all methods.
 type UnimplementedThreadServiceHandler struct{}
 
-func (UnimplementedThreadServiceHandler) Put(context.Context, *connect.Request[v1.PutFrameRequest]) (*connect.Response[v1.PutFrameResponse], error) {
+func (UnimplementedThreadServiceHandler) Put(context.Context, *v1.PutFrameRequest) (*v1.PutFrameResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.ThreadService.Put is not implemented"))
 }
 
-func (UnimplementedThreadServiceHandler) PutWrites(context.Context, *connect.Request[v1.PutWritesRequest]) (*connect.Response[v1.PutWritesResponse], error) {
+func (UnimplementedThreadServiceHandler) PutWrites(context.Context, *v1.PutWritesRequest) (*v1.PutWritesResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.ThreadService.PutWrites is not implemented"))
 }
 
-func (UnimplementedThreadServiceHandler) Get(context.Context, *connect.Request[v1.GetFrameRequest]) (*connect.Response[v1.GetFrameResponse], error) {
+func (UnimplementedThreadServiceHandler) Get(context.Context, *v1.GetFrameRequest) (*v1.GetFrameResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.ThreadService.Get is not implemented"))
 }
 
-func (UnimplementedThreadServiceHandler) List(context.Context, *connect.Request[v1.ListFramesRequest]) (*connect.Response[v1.ListFramesResponse], error) {
+func (UnimplementedThreadServiceHandler) List(context.Context, *v1.ListFramesRequest) (*v1.ListFramesResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.ThreadService.List is not implemented"))
 }
 
-func (UnimplementedThreadServiceHandler) Threads(context.Context, *connect.Request[v1.ListThreadsRequest]) (*connect.Response[v1.ListThreadsResponse], error) {
+func (UnimplementedThreadServiceHandler) Threads(context.Context, *v1.ListThreadsRequest) (*v1.ListThreadsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.ThreadService.Threads is not implemented"))
 }
 
-func (UnimplementedThreadServiceHandler) Delete(context.Context, *connect.Request[v1.DeleteThreadRequest]) (*connect.Response[v1.DeleteThreadResponse], error) {
+func (UnimplementedThreadServiceHandler) Delete(context.Context, *v1.DeleteThreadRequest) (*v1.DeleteThreadResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.ThreadService.Delete is not implemented"))
 }
 
-func (UnimplementedThreadServiceHandler) Copy(context.Context, *connect.Request[v1.CopyThreadRequest]) (*connect.Response[v1.CopyThreadResponse], error) {
+func (UnimplementedThreadServiceHandler) Copy(context.Context, *v1.CopyThreadRequest) (*v1.CopyThreadResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.ThreadService.Copy is not implemented"))
 }
 
-func (UnimplementedThreadServiceHandler) Prune(context.Context, *connect.Request[v1.PruneThreadsRequest]) (*connect.Response[v1.PruneThreadsResponse], error) {
+func (UnimplementedThreadServiceHandler) Prune(context.Context, *v1.PruneThreadsRequest) (*v1.PruneThreadsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.ThreadService.Prune is not implemented"))
 }
 
-func (UnimplementedThreadServiceHandler) DeleteRuns(context.Context, *connect.Request[v1.DeleteRunsRequest]) (*connect.Response[v1.DeleteRunsResponse], error) {
+func (UnimplementedThreadServiceHandler) DeleteRuns(context.Context, *v1.DeleteRunsRequest) (*v1.DeleteRunsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.ThreadService.DeleteRuns is not implemented"))
 }

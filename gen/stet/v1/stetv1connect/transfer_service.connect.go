@@ -51,10 +51,10 @@ type TransferServiceClient interface {
 	// that the server has need not be sent (BlobService/Has); one that is neither there nor
 	// sent is FAILED_PRECONDITION with MissingBlobs as detail. After a lost connection,
 	// repeat the call; blobs that arrived need not be sent again.
-	Upload(context.Context) *connect.ClientStreamForClient[v1.UploadConversationRequest, v1.UploadConversationResponse]
+	Upload(context.Context) (*connect.ClientStreamForClientSimple[v1.UploadConversationRequest, v1.UploadConversationResponse], error)
 	// Download streams a conversation: its rows, then its blobs, or their names. To resume,
 	// ask for names, and then for the blobs that are missing.
-	Download(context.Context, *connect.Request[v1.DownloadConversationRequest]) (*connect.ServerStreamForClient[v1.DownloadConversationResponse], error)
+	Download(context.Context, *v1.DownloadConversationRequest) (*connect.ServerStreamForClient[v1.DownloadConversationResponse], error)
 }
 
 // NewTransferServiceClient constructs a client for the stet.v1.TransferService service. By default,
@@ -90,13 +90,13 @@ type transferServiceClient struct {
 }
 
 // Upload calls stet.v1.TransferService.Upload.
-func (c *transferServiceClient) Upload(ctx context.Context) *connect.ClientStreamForClient[v1.UploadConversationRequest, v1.UploadConversationResponse] {
-	return c.upload.CallClientStream(ctx)
+func (c *transferServiceClient) Upload(ctx context.Context) (*connect.ClientStreamForClientSimple[v1.UploadConversationRequest, v1.UploadConversationResponse], error) {
+	return c.upload.CallClientStreamSimple(ctx)
 }
 
 // Download calls stet.v1.TransferService.Download.
-func (c *transferServiceClient) Download(ctx context.Context, req *connect.Request[v1.DownloadConversationRequest]) (*connect.ServerStreamForClient[v1.DownloadConversationResponse], error) {
-	return c.download.CallServerStream(ctx, req)
+func (c *transferServiceClient) Download(ctx context.Context, req *v1.DownloadConversationRequest) (*connect.ServerStreamForClient[v1.DownloadConversationResponse], error) {
+	return c.download.CallServerStream(ctx, connect.NewRequest(req))
 }
 
 // TransferServiceHandler is an implementation of the stet.v1.TransferService service.
@@ -108,10 +108,10 @@ type TransferServiceHandler interface {
 	// that the server has need not be sent (BlobService/Has); one that is neither there nor
 	// sent is FAILED_PRECONDITION with MissingBlobs as detail. After a lost connection,
 	// repeat the call; blobs that arrived need not be sent again.
-	Upload(context.Context, *connect.ClientStream[v1.UploadConversationRequest]) (*connect.Response[v1.UploadConversationResponse], error)
+	Upload(context.Context, *connect.ClientStream[v1.UploadConversationRequest]) (*v1.UploadConversationResponse, error)
 	// Download streams a conversation: its rows, then its blobs, or their names. To resume,
 	// ask for names, and then for the blobs that are missing.
-	Download(context.Context, *connect.Request[v1.DownloadConversationRequest], *connect.ServerStream[v1.DownloadConversationResponse]) error
+	Download(context.Context, *v1.DownloadConversationRequest, *connect.ServerStream[v1.DownloadConversationResponse]) error
 }
 
 // NewTransferServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -121,13 +121,13 @@ type TransferServiceHandler interface {
 // and JSON codecs. They also support gzip compression.
 func NewTransferServiceHandler(svc TransferServiceHandler, opts ...connect.HandlerOption) (string, http.Handler) {
 	transferServiceMethods := v1.File_stet_v1_transfer_service_proto.Services().ByName("TransferService").Methods()
-	transferServiceUploadHandler := connect.NewClientStreamHandler(
+	transferServiceUploadHandler := connect.NewClientStreamHandlerSimple(
 		TransferServiceUploadProcedure,
 		svc.Upload,
 		connect.WithSchema(transferServiceMethods.ByName("Upload")),
 		connect.WithHandlerOptions(opts...),
 	)
-	transferServiceDownloadHandler := connect.NewServerStreamHandler(
+	transferServiceDownloadHandler := connect.NewServerStreamHandlerSimple(
 		TransferServiceDownloadProcedure,
 		svc.Download,
 		connect.WithSchema(transferServiceMethods.ByName("Download")),
@@ -148,10 +148,10 @@ func NewTransferServiceHandler(svc TransferServiceHandler, opts ...connect.Handl
 // UnimplementedTransferServiceHandler returns CodeUnimplemented from all methods.
 type UnimplementedTransferServiceHandler struct{}
 
-func (UnimplementedTransferServiceHandler) Upload(context.Context, *connect.ClientStream[v1.UploadConversationRequest]) (*connect.Response[v1.UploadConversationResponse], error) {
+func (UnimplementedTransferServiceHandler) Upload(context.Context, *connect.ClientStream[v1.UploadConversationRequest]) (*v1.UploadConversationResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.TransferService.Upload is not implemented"))
 }
 
-func (UnimplementedTransferServiceHandler) Download(context.Context, *connect.Request[v1.DownloadConversationRequest], *connect.ServerStream[v1.DownloadConversationResponse]) error {
+func (UnimplementedTransferServiceHandler) Download(context.Context, *v1.DownloadConversationRequest, *connect.ServerStream[v1.DownloadConversationResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("stet.v1.TransferService.Download is not implemented"))
 }
