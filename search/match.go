@@ -39,7 +39,10 @@ type Snippet struct {
 }
 
 // Match is the bytes [Start, End) of a snippet's text.
-type Match struct{ Start, End int }
+type Match struct {
+	Start int `json:"start"`
+	End   int `json:"end"`
+}
 
 // newSnippet makes a snippet of text with marks.
 func newSnippet(marked string) Snippet {
