@@ -29,12 +29,16 @@ type Workspace struct {
 	id   string
 	path string
 
+	refused   error     // why the directory cannot be a workspace; only after Look
 	recovered *Recovery // by Open
 	cleanup   error     // of Open
 
 	mu    sync.Mutex
 	index *workspace.Index // guarded by mu; nil until needed
 }
+
+// Refused says why the directory cannot be a workspace; see Look.
+func (w *Workspace) Refused() error { return w.refused }
 
 // WorkspaceID returns the id of a directory, given its absolute path without
 // symbolic links.
@@ -47,6 +51,18 @@ func WorkspaceID(path string) string {
 // interrupted, Open rolls it back first, and Recovered describes that. The store must
 // not be inside of it.
 func (s *Service) Open(ctx context.Context, path string) (*Workspace, error) {
+	w, err := s.Look(ctx, path)
+	if err == nil && w.refused != nil {
+		w, err = nil, w.refused
+	}
+	return w, err
+}
+
+// Look is Open for reading what is kept. It also opens a directory that cannot be a
+// workspace, such as a home or one that contains the store: checkpoints and conversations
+// are found from there, and whatever would capture, read or change its files fails with
+// the error of Open. Refused returns that error.
+func (s *Service) Look(ctx context.Context, path string) (*Workspace, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("open workspace: %w", err)
@@ -54,15 +70,16 @@ func (s *Service) Open(ctx context.Context, path string) (*Workspace, error) {
 	if abs, err = filepath.EvalSymlinks(abs); err != nil {
 		return nil, fmt.Errorf("open workspace: %w", err)
 	}
-	if !s.opts.Force {
-		if err := workspace.RootAllowed(abs); err != nil {
-			return nil, err
-		}
-	}
-	if err := s.apart(abs); err != nil {
-		return nil, err
-	}
 	w := &Workspace{s: s, id: WorkspaceID(abs), path: abs}
+	if !s.opts.Force {
+		w.refused = workspace.RootAllowed(abs)
+	}
+	if w.refused == nil {
+		w.refused = s.apart(abs)
+	}
+	if w.refused != nil {
+		return w, nil
+	}
 	pending, err := w.interrupted(ctx)
 	if err != nil || !pending {
 		return w, err
@@ -157,6 +174,9 @@ type state struct {
 // enter takes the lock, rolls back an interrupted rewind and loads the state of the
 // workspace. The caller calls leave.
 func (w *Workspace) enter(ctx context.Context) (st *state, leave func(), err error) {
+	if w.refused != nil {
+		return nil, nil, w.refused
+	}
 	unlock, err := w.s.lock(ctx, w.id)
 	if err != nil {
 		return nil, nil, err

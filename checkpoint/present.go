@@ -68,6 +68,9 @@ func (w *Workspace) presentBy(ctx context.Context, st *state, outline bool) (*wo
 
 // look scans the workspace.
 func (w *Workspace) look(ctx context.Context, index *workspace.Index, outline bool) (*workspace.Result, error) {
+	if w.refused != nil {
+		return nil, w.refused
+	}
 	opts := w.s.opts.Scan
 	opts.NoContents = outline
 	opts.Touched, opts.Progress, opts.Force = nil, nil, w.s.opts.Force

@@ -81,7 +81,7 @@ stet runs the command that 'stet rewind' names, in this terminal.`,
 		ValidArgsFunction: a.completeRefs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var c foreign.Continuation
-			err := a.withPlace(cmd.Context(), false, func(p *place) (err error) {
+			err := a.withView(cmd.Context(), func(p *place) (err error) {
 				c, err = a.continuation(cmd.Context(), p, args)
 				return err
 			})

@@ -44,7 +44,7 @@ With --stat, and always on a terminal, more than 100 files are summed up by dire
 			if err != nil {
 				return err
 			}
-			return a.withPlace(cmd.Context(), false, func(p *place) error {
+			return a.withView(cmd.Context(), func(p *place) error {
 				return a.diff(cmd.Context(), p, refs, paths, stat)
 			})
 		}),
@@ -80,6 +80,9 @@ func (a *app) diff(ctx context.Context, p *place, refs, paths []string, stat boo
 		last, err := p.latest(ctx)
 		if err != nil {
 			return err
+		}
+		if refused := p.space.Refused(); last == nil && refused != nil {
+			return refused
 		}
 		if last == nil {
 			return coded(ExitNotFound, "no checkpoint to compare with; 'stet checkpoint' creates one")

@@ -23,7 +23,7 @@ be a conversation; then its current state is used.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeRefs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withPlace(cmd.Context(), false, func(p *place) error { return a.fork(cmd.Context(), p, args[0]) })
+			return a.withView(cmd.Context(), func(p *place) error { return a.fork(cmd.Context(), p, args[0]) })
 		},
 	}
 }

@@ -40,7 +40,7 @@ imported for a directory that is not on this machine.`,
 			if len(args) == 1 {
 				a.conversation = args[0]
 			}
-			return a.withPlace(cmd.Context(), false, func(p *place) error {
+			return a.withView(cmd.Context(), func(p *place) error {
 				return a.log(cmd.Context(), p, limit, all)
 			})
 		}),
@@ -175,6 +175,10 @@ func (a *app) showLog(ctx context.Context, p *place, conv string, history *timel
 	if len(shown) == 0 {
 		if conv != "" {
 			return a.logSaves(ctx, p, conv)
+		}
+		if p.space.Refused() != nil {
+			a.say("no checkpoints in %s, which cannot be a workspace; 'stet ls' lists all conversations", tilde(p.space.Path()))
+			return nil
 		}
 		a.say("no checkpoints in %s yet; 'stet checkpoint' creates one", tilde(p.space.Path()))
 		return a.tellMoved(ctx, p)

@@ -87,14 +87,35 @@ func (a *app) openPlace(ctx context.Context, db *stet.DB) (*place, error) {
 
 // openPlaceAt is openPlace for a directory.
 func (a *app) openPlaceAt(ctx context.Context, db *stet.DB, dir string) (*place, error) {
+	if err := apart(db, dir); err != nil {
+		return nil, err
+	}
+	p, err := a.openViewAt(ctx, db, dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.space.Refused(); err != nil {
+		return nil, errors.Join(err, p.space.Close())
+	}
+	return p, nil
+}
+
+// openView is openPlace for verbs that read what is kept. The directory may be one that
+// cannot be a workspace: conversations, and the checkpoints of others, need none.
+func (a *app) openView(ctx context.Context, db *stet.DB) (*place, error) {
+	dir, err := a.findWorkspace(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	return a.openViewAt(ctx, db, dir)
+}
+
+func (a *app) openViewAt(ctx context.Context, db *stet.DB, dir string) (*place, error) {
 	service, _, err := a.checkpoints(db)
 	if err != nil {
 		return nil, err
 	}
-	if err := apart(db, dir); err != nil {
-		return nil, err
-	}
-	space, err := service.Open(ctx, dir)
+	space, err := service.Look(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -180,6 +201,17 @@ func (a *app) withPlace(ctx context.Context, create bool, fn func(*place) error)
 	})
 }
 
+// withView is withPlace for verbs that read what is kept; see openView.
+func (a *app) withView(ctx context.Context, fn func(*place) error) error {
+	return a.withStore(ctx, false, func(db *stet.DB) error {
+		p, err := a.openView(ctx, db)
+		if err != nil {
+			return err
+		}
+		return errors.Join(fn(p), p.space.Close())
+	})
+}
+
 // named returns the conversation that -c means here: a stored one by id or prefix,
 // else a name from another program.
 func (a *app) named(ctx context.Context, db *stet.DB) (string, error) {
@@ -217,7 +249,7 @@ func (p *place) knows(ctx context.Context, conversation string) error {
 
 // checkpointRoot returns the state of a checkpoint.
 func (a *app) checkpointRoot(ctx context.Context, db *stet.DB, ref string) (blob.ID, error) {
-	p, err := a.openPlace(ctx, db)
+	p, err := a.openView(ctx, db)
 	if err != nil {
 		return blob.ID{}, err
 	}

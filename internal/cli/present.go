@@ -37,7 +37,7 @@ type look struct {
 // withLook runs fn with a look at the workspace.
 func (p *place) withLook(ctx context.Context, fn func(look) error) error {
 	blobs := unsaved.New(p.db.Blobs(), nil)
-	space, err := p.service.Looking(blobs).Open(ctx, p.space.Path())
+	space, err := p.service.Looking(blobs).Look(ctx, p.space.Path())
 	if err != nil {
 		return errors.Join(err, blobs.Close())
 	}

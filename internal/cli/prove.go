@@ -49,7 +49,7 @@ your proofs. The time in a proof is that of this machine's clock.`,
 			if flags.printed {
 				return a.withStore(cmd.Context(), false, func(db *stet.DB) error { return a.publicKey(db, flags) })
 			}
-			return a.withPlace(cmd.Context(), false, func(p *place) error { return a.prove(cmd.Context(), p, args[0], flags) })
+			return a.withView(cmd.Context(), func(p *place) error { return a.prove(cmd.Context(), p, args[0], flags) })
 		},
 	}
 	f := cmd.Flags()

@@ -26,7 +26,7 @@ func (a *app) refNames(cmd *cobra.Command) []string {
 	a.json = true // never ask for a passphrase while completing
 	ctx := cmd.Context()
 	var names []string
-	err := a.withPlace(ctx, false, func(p *place) error {
+	err := a.withView(ctx, func(p *place) error {
 		for rec, err := range p.space.List(ctx, &checkpoint.ListOptions{Limit: 50}) {
 			if err != nil {
 				return err
@@ -66,7 +66,7 @@ func (a *app) completePins(cmd *cobra.Command, args []string, _ string) ([]strin
 	}
 	a.json = true
 	var names []string
-	err := a.withPlace(cmd.Context(), false, func(p *place) error {
+	err := a.withView(cmd.Context(), func(p *place) error {
 		var err error
 		names, err = p.pinNames(cmd.Context())
 		return err

@@ -43,7 +43,7 @@ everything. --store may name a state.vscdb or store.db.`,
 			if done {
 				return err
 			}
-			return a.withPlace(ctx, false, func(p *place) error {
+			return a.withView(ctx, func(p *place) error {
 				if lines {
 					return a.showLines(ctx, p, args[0])
 				}

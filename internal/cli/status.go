@@ -67,7 +67,7 @@ also shown, and so are connected agents that do not run the hooks.`,
 		Example: "  stet status\n  stet status --json | jq '.changes[].path'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withPlace(cmd.Context(), false, func(p *place) error { return a.status(cmd.Context(), p) })
+			return a.withView(cmd.Context(), func(p *place) error { return a.status(cmd.Context(), p) })
 		},
 	}
 	a.rereadFlag(cmd)
@@ -79,6 +79,7 @@ type statusJSON struct {
 	Store        string                 `json:"store"`
 	Encrypted    bool                   `json:"encrypted"`
 	Workspace    string                 `json:"workspace"`
+	Refused      string                 `json:"refused,omitempty"` // why the directory cannot be a workspace
 	Capture      bool                   `json:"capture"`
 	Rewind       bool                   `json:"rewind"`
 	Last         *checkpoint.RecordJSON `json:"last"`
@@ -117,7 +118,7 @@ func (a *app) status(ctx context.Context, p *place) error {
 	}
 	value := statusJSON{
 		Schema: "stet.status.v1", Store: shown(a.storePlace()), Encrypted: p.db.Ring() != nil, Workspace: p.space.Path(),
-		Capture: all.on("capture.enabled"), Rewind: all.on("rewind.enabled"), Changes: []changeJSON{},
+		Capture: all.on("capture.enabled"), Rewind: all.on("rewind.enabled"), Changes: []changeJSON{}, NotCaptured: []workspace.Skipped{},
 		HookFailures: a.hookFailures(now().Add(-24 * time.Hour)), Blocked: a.blockedAgents(ctx),
 	}
 	if value.Remote, err = a.copyStatus(ctx, p.db); err != nil {
@@ -126,7 +127,9 @@ func (a *app) status(ctx context.Context, p *place) error {
 	if value.last, err = p.latest(ctx); err != nil {
 		return err
 	}
-	if err := p.withLook(ctx, func(l look) error { return value.present(ctx, l) }); err != nil {
+	if refused := p.space.Refused(); refused != nil {
+		value.Refused = refused.Error()
+	} else if err := p.withLook(ctx, func(l look) error { return value.present(ctx, l) }); err != nil {
 		return err
 	}
 	if value.atWork, err = p.space.AtWork(ctx); err != nil {
@@ -233,6 +236,9 @@ func (a *app) statusText(v statusJSON) string {
 	}
 	line("store", "%s%s", tilde(v.Store), sealed)
 	line("workspace", "%s", tilde(v.Workspace))
+	if v.Refused != "" {
+		line("", "%s", p.yellow(printable("cannot be a workspace: "+v.Refused)))
+	}
 	if v.Remote != nil {
 		line("remote", "%s", v.Remote.text())
 	}
@@ -252,7 +258,9 @@ func (a *app) statusText(v statusJSON) string {
 		line("agents", "%s", p.yellow(printable(b.Agent+" reports nothing: "+b.Why)))
 	}
 	if v.last == nil {
-		line("checkpoints", "none yet; create one with 'stet checkpoint'")
+		if v.Refused == "" {
+			line("checkpoints", "none yet; create one with 'stet checkpoint'")
+		}
 		if secrets := secretsText(v.NotCaptured); secrets != "" {
 			line("secrets", "%s", secrets)
 		}
