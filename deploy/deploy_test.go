@@ -103,6 +103,9 @@ func TestImagesAreBuiltOfWhatIsThere(t *testing.T) {
 				if strings.Contains(in.rest, "go build") || strings.Contains(in.rest, "go install") {
 					builds = in.rest
 				}
+				if script := "internal/tools/build.sh"; strings.Contains(in.rest, script) {
+					builds = read(t, filepath.Join("..", script))
+				}
 			case "COPY":
 				checkCopy(t, file, context, in.rest)
 			}
