@@ -308,7 +308,7 @@ func (r *rewinding) commit(ctx context.Context, after *capture, rec *Record, op 
 	if r.plan.RootAfter.IsZero() || r.plan.RootAfter == r.plan.RootBefore {
 		return w.s.rows.Commit(ctx, b)
 	}
-	return w.s.opts.Conversations.Rewind(ctx, r.plan.Conversation, r.plan.RootAfter, op.Author, func(to *kv.Batch) error {
+	return w.s.opts.Conversations.Rewind(ctx, r.plan.Conversation, r.plan.RootBefore, r.plan.RootAfter, op.Author, func(to *kv.Batch) error {
 		merge(to, b)
 		return nil
 	})

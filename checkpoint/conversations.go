@@ -35,15 +35,21 @@ func (k keeper) Had(ctx context.Context, id string, root blob.ID) (bool, error) 
 	return err == nil, err
 }
 
-func (k keeper) Rewind(ctx context.Context, id string, root blob.ID, author string, extend func(*kv.Batch) error) error {
-	save, err := k.saveOf(ctx, id, root)
-	begins := errors.Is(err, ErrNotFound) && root == conversation.EmptyRoot() // before the first save
+func (k keeper) Rewind(ctx context.Context, id string, from, to blob.ID, author string, extend func(*kv.Batch) error) error {
+	save, err := k.saveOf(ctx, id, to)
+	begins := errors.Is(err, ErrNotFound) && to == conversation.EmptyRoot() // before the first save
 	if err != nil && !begins {
 		return err
 	}
 	c, err := k.store.Open(ctx, id)
 	if err != nil {
 		return fmt.Errorf("open conversation %q: %w", id, err)
+	}
+	// It is asked after it was opened, so that the commit fails if it goes on from here.
+	if now, err := k.Current(ctx, id); err != nil {
+		return err
+	} else if !from.IsZero() && now != from {
+		return fmt.Errorf("%w: conversation %q went on meanwhile", ErrStalePlan, id)
 	}
 	opts := &conversation.RewindOptions{
 		Author: author,

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -71,6 +72,35 @@ func TestConversationMovesAlong(t *testing.T) {
 	must(t, err)
 	if head, err = store.Head(t.Context(), "talk"); err != nil || head != first.Root {
 		t.Errorf("after redo: head %s, %v", head.Short(), err)
+	}
+}
+
+// A conversation that went on after the plan was made does not move, and neither do files.
+// Its undo would go to the state of the plan.
+func TestConversationWentOn(t *testing.T) {
+	f, store, c, _ := talk(t)
+	f.write("a", "0\n")
+	say(f, c, 1, "one", "a", "1\n")
+	say(f, c, 2, "two", "a", "2\n")
+	var went blob.ID
+	_, err := f.w.Rewind(t.Context(), RewindRequest{To: "turn:1", Agree: func(ctx context.Context, _ *Plan) error {
+		turn, err := conversation.NewTurn(&agentv1.UserMessage{Text: "three", MessageId: "three"})
+		must(t, err)
+		must(t, c.AppendTurn(ctx, turn))
+		save, err := c.Save(ctx, nil)
+		went = save.Root
+		return err
+	}}, "")
+	if !errors.Is(err, ErrStalePlan) || !errors.Is(err, ErrRolledBack) || f.read("a") != "2\n" {
+		t.Errorf("a %q, %v: want a stale plan, rolled back", f.read("a"), err)
+	}
+	if head, err := store.Head(t.Context(), "talk"); err != nil || head != went {
+		t.Errorf("head %s, %v: want %s", head.Short(), err, went.Short())
+	}
+	f.rewind(RewindRequest{To: "turn:1"})
+	must(t, undo(f))
+	if head, err := store.Head(t.Context(), "talk"); err != nil || head != went || f.read("a") != "2\n" {
+		t.Errorf("after undo: head %s, a %q, %v", head.Short(), f.read("a"), err)
 	}
 }
 

@@ -181,6 +181,6 @@ type refusing struct {
 	err error
 }
 
-func (r refusing) Rewind(context.Context, string, blob.ID, string, func(*kv.Batch) error) error {
+func (r refusing) Rewind(context.Context, string, blob.ID, blob.ID, string, func(*kv.Batch) error) error {
 	return r.err
 }

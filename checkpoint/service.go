@@ -20,10 +20,11 @@ type Conversations interface {
 	// Had reports whether root is a state in the history of a conversation, so that
 	// Rewind can go there. It is false if there is no such conversation.
 	Had(ctx context.Context, conversation string, root blob.ID) (bool, error)
-	// Rewind makes root, an earlier state of the conversation, its current one, in
-	// one commit to which extend adds; files and conversation move together or not at
-	// all. It appends to the history.
-	Rewind(ctx context.Context, conversation string, root blob.ID, author string, extend func(*kv.Batch) error) error
+	// Rewind moves the conversation from its current root to an earlier one, in one
+	// commit to which extend adds; files and conversation move together or not at all.
+	// It appends to the history. If the current root is another than from, it fails
+	// with ErrStalePlan; a from of zero is any.
+	Rewind(ctx context.Context, conversation string, from, to blob.ID, author string, extend func(*kv.Batch) error) error
 	// Fork creates a conversation that begins with root, a state of the given one,
 	// and returns its id, in one commit to which extend adds.
 	Fork(ctx context.Context, conversation string, root blob.ID, author string, extend func(fork string, b *kv.Batch) error) (string, error)
