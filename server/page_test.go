@@ -80,6 +80,23 @@ func TestTimelineKnowsWhatWasLeftBehind(t *testing.T) {
 	refuse(t, page.Timeline, &stetv1.TimelineRequest{Conversation: "none"}, connect.CodeNotFound)
 }
 
+// A turn that was taken out by itself stands, so the entry of the rewind says which one it was.
+func TestTimelineNamesTheTurnThatIsOut(t *testing.T) {
+	b, page := pageBench(t)
+	m := &stetv1.PlanRewindRequest{OnlyTurn: 1, Workspace: b.dir, Conversation: b.conv}
+	plan := call(t, b.checkpoints.PlanRewind, m)
+	call(t, b.checkpoints.Rewind, &stetv1.RewindRequest{Plan: m, PlanToken: plan.GetPlanToken()})
+	for _, e := range call(t, page.Timeline, &stetv1.TimelineRequest{Conversation: b.conv}).GetEntries() {
+		want := ""
+		if e.GetCheckpoint().GetKind() == "rewind" {
+			want = "rewind of turn 1"
+		}
+		if e.GetOperation() != want {
+			t.Errorf("%s: operation %q, want %q", e.GetName(), e.GetOperation(), want)
+		}
+	}
+}
+
 func TestTimelineSumsUpTurns(t *testing.T) {
 	b, page := pageBench(t)
 	b.write("cart.go", "one\n2 < 3\n3\n")

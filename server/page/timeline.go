@@ -90,7 +90,7 @@ func timelineEntry(ctx context.Context, history *timeline.History, describe Desc
 	rec.Pins = e.Pins
 	out := &stetv1.TimelineEntry{
 		Checkpoint: rec, Name: e.Record.Name(), Gone: e.Left, Quiet: e.Quiet, Current: e.Current,
-		Continues: e.Continues, Branch: uint32(e.Branch),
+		Continues: e.Continues, Branch: uint32(e.Branch), Operation: e.Operation,
 	}
 	if e.Left {
 		out.GoneMs = e.LeftAt.UnixMilli()

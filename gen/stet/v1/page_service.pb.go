@@ -352,7 +352,9 @@ type TimelineEntry struct {
 	// The branch that a rewind left behind, counted from 1; 0 if it stands.
 	Branch uint32 `protobuf:"varint,10,opt,name=branch,proto3" json:"branch,omitempty"`
 	// The whole turn; set at the newest checkpoint of each turn.
-	TurnTotal     *TurnTotal `protobuf:"bytes,11,opt,name=turn_total,json=turnTotal,proto3" json:"turn_total,omitempty"`
+	TurnTotal *TurnTotal `protobuf:"bytes,11,opt,name=turn_total,json=turnTotal,proto3" json:"turn_total,omitempty"`
+	// What made it, such as "rewind of turn 2", where no other entry shows that.
+	Operation     string `protobuf:"bytes,12,opt,name=operation,proto3" json:"operation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -462,6 +464,13 @@ func (x *TimelineEntry) GetTurnTotal() *TurnTotal {
 		return x.TurnTotal
 	}
 	return nil
+}
+
+func (x *TimelineEntry) GetOperation() string {
+	if x != nil {
+		return x.Operation
+	}
+	return ""
 }
 
 // TurnTotal sums up what the checkpoints of one turn found.
@@ -1856,7 +1865,7 @@ const file_stet_v1_page_service_proto_rawDesc = "" +
 	"nextCursor\x12-\n" +
 	"\adamaged\x18\x03 \x03(\v2\x13.stet.v1.UnreadableR\adamaged\"5\n" +
 	"\x0fTimelineRequest\x12\"\n" +
-	"\fconversation\x18\x01 \x01(\tR\fconversation\"\xc6\x02\n" +
+	"\fconversation\x18\x01 \x01(\tR\fconversation\"\xe4\x02\n" +
 	"\rTimelineEntry\x123\n" +
 	"\n" +
 	"checkpoint\x18\x01 \x01(\v2\x13.stet.v1.CheckpointR\n" +
@@ -1872,7 +1881,8 @@ const file_stet_v1_page_service_proto_rawDesc = "" +
 	"\x06branch\x18\n" +
 	" \x01(\rR\x06branch\x121\n" +
 	"\n" +
-	"turn_total\x18\v \x01(\v2\x12.stet.v1.TurnTotalR\tturnTotal\"\xc2\x02\n" +
+	"turn_total\x18\v \x01(\v2\x12.stet.v1.TurnTotalR\tturnTotal\x12\x1c\n" +
+	"\toperation\x18\f \x01(\tR\toperation\"\xc2\x02\n" +
 	"\tTurnTotal\x12\x14\n" +
 	"\x05files\x18\x01 \x01(\rR\x05files\x12\x14\n" +
 	"\x05added\x18\x02 \x01(\rR\x05added\x12\x18\n" +
