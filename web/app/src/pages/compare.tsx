@@ -69,7 +69,7 @@ function Side({ label, entries, value, choose, now }: { label: string; entries: 
           {now && <option value="@">the files now</option>}
           {entries.map((e) => (
             <option key={e.checkpoint!.id} value={e.checkpoint!.id}>
-              {e.name} · {clock(Number(e.checkpoint!.timeMs))} · {oneLine((e.checkpoint!.side !== 1 && e.ask) || e.checkpoint!.label || what(e), 50)}
+              {e.name} · {clock(Number(e.checkpoint!.timeMs))} · {oneLine(what(e), 50)}
               {e.gone ? " (rewound)" : ""}
             </option>
           ))}

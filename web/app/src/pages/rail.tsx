@@ -106,7 +106,7 @@ function Point({ row, shown, reload }: { row: Lane<TimelineEntry>; shown: Shown;
   const selected = shown.entry?.checkpoint?.id === c.id;
   const pinned = c.pins.length > 0;
   const mark = pinned ? "P" : e.gone ? "x" : "o";
-  const words = (c.side !== 1 && e.ask) || c.label || what(e);
+  const words = what(e);
   return (
     <div class={`point lane${row.lane}${selected ? " selected" : ""}${e.gone ? " gone" : ""}${e.current ? " current" : ""}`}>
       <Track row={row} mark={mark} />
@@ -130,31 +130,32 @@ function Point({ row, shown, reload }: { row: Lane<TimelineEntry>; shown: Shown;
           {c.filesChanged > 0 ? `${count(c.filesChanged, "file")} ` : ""}
           <Lines added={c.linesAdded} removed={c.linesRemoved} /> {e.tools}
         </span>
-        {e.turnTotal && <Whole total={e.turnTotal} files={c.filesChanged} />}
+        {e.turnTotal && <Whole total={e.turnTotal} files={c.filesChanged} model={shown.timeline.spent?.model} />}
       </a>
       {selected && <Actions entry={e} shown={shown} reload={reload} />}
     </div>
   );
 }
 
-/** Whole shows what a turn of several checkpoints changed, and how long it took. */
-function Whole({ total, files }: { total: TurnTotal; files: number }) {
+/** Whole shows what a turn of several checkpoints changed, and how long it took, without the
+ * model that the head of the page names. */
+function Whole({ total, files, model }: { total: TurnTotal; files: number; model: string | undefined }) {
   const several = total.files > files;
-  const spent = spentWords(total.spent);
+  const spent = spentWords(total.spent && { ...total.spent, model: total.spent.model === model ? "" : total.spent.model });
   if (total.interrupted) spent.push("interrupted");
   // A record of the agent also has the time.
   const took = total.durationMs > 0n && !total.spent;
   if (spent.length > 0 && !several) return <span class="point-facts muted spent">{spent.join(" · ")}</span>;
   if (!several && spent.length === 0 && !took && total.contextTokens === 0) return null;
   return (
-    <span class="point-facts muted">
+    <span class={`point-facts muted${spent.length > 0 ? " spent" : ""}`}>
       {several && (
         <>
           turn: {count(total.files, "file")} <Lines added={total.added} removed={total.removed} />{" "}
         </>
       )}
       {took && <>took {duration(Number(total.durationMs))} </>}
-      {spent.length > 0 ? <span class="spent">{spent.join(" · ")}</span> : total.contextTokens > 0 && <>{tokens(total.contextTokens, total.contextLimit)}</>}
+      {spent.length > 0 ? spent.join(" · ") : total.contextTokens > 0 && <>{tokens(total.contextTokens, total.contextLimit)}</>}
     </span>
   );
 }
@@ -167,18 +168,21 @@ function Track({ row, mark }: { row: Lane<TimelineEntry>; mark?: string }) {
   );
 }
 
-/** what describes a checkpoint without a prompt. */
+/** what describes a checkpoint: by its prompt, or by what made it. */
 export function what(e: TimelineEntry): string {
-  switch (e.checkpoint!.kind) {
+  const c = e.checkpoint!;
+  const known = (c.side !== 1 && e.ask) || e.operation || c.label;
+  if (known) return known;
+  switch (c.kind) {
     case "safety":
       return "saved before going back";
-    case "rewound":
+    case "rewind":
       return "went back";
     case "manual":
       return "made by hand";
   }
-  if (e.checkpoint!.side !== 1) return "checkpoint";
-  return e.checkpoint!.parent ? "changed between turns" : "the beginning";
+  if (c.side !== 1) return "checkpoint";
+  return c.parent ? "changed between turns" : "the beginning";
 }
 
 function currentTab() {
