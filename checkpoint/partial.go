@@ -86,7 +86,7 @@ func (w *Workspace) planImported(ctx context.Context, st *state, p *Plan, presen
 		if err != nil {
 			return nil, Rules{}, err
 		}
-		states, err := w.exchangeStates(ctx, e, present)
+		states, err := w.exchangeStates(ctx, e, nil, present)
 		return states, Rules{Choice: p.request.choice, Mine: func(_ string, by Writer) bool { return by.Class == ByHand }}, err
 	})
 }

@@ -88,7 +88,7 @@ func (w *Workspace) planLines(ctx context.Context, st *state, req RewindRequest)
 	if err != nil {
 		return nil, err
 	}
-	if present, err = w.exchange(ctx, st, p, e, present); err != nil {
+	if present, err = w.exchange(ctx, st, p, e, nil, present); err != nil {
 		return nil, err
 	}
 	p.Untouched = untouched(present, p.Actions)

@@ -157,7 +157,12 @@ func (w *Workspace) planBack(ctx context.Context, st *state, op step, kind strin
 	if err != nil {
 		return nil, err
 	}
-	if present, err = w.exchange(ctx, st, p, Exchange{To: target.Tree, Last: last.Tree, Paths: paths}, present); err != nil {
+	skipped, err := w.s.NotCaptured(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	e := Exchange{To: target.Tree, Last: last.Tree, Paths: paths}
+	if present, err = w.exchange(ctx, st, p, e, newBlind(skipped), present); err != nil {
 		return nil, err
 	}
 	blocked, err := w.blocked(ctx, p, paths, present)
@@ -262,7 +267,7 @@ func (w *Workspace) planExchange(ctx context.Context, st *state, req RewindReque
 		return nil, err
 	}
 	p := &Plan{Conversation: req.Conversation, request: req, present: present.tree, NotCaptured: present.skipped, foreign: true}
-	if present, err = w.exchange(ctx, st, p, *req.Exchange, present); err != nil {
+	if present, err = w.exchange(ctx, st, p, *req.Exchange, nil, present); err != nil {
 		return nil, err
 	}
 	p.Untouched = untouched(present, p.Actions)
@@ -271,16 +276,17 @@ func (w *Workspace) planExchange(ctx context.Context, st *state, req RewindReque
 }
 
 // exchange decides about paths that differ between two trees: a path that equals the
-// first is changed to the second; others are the user's. It returns the captured
-// state that the plan is based on.
-func (w *Workspace) exchange(ctx context.Context, st *state, p *Plan, e Exchange, present *capture) (*capture, error) {
+// first is changed to the second; others are the user's, and so is what the second does
+// not cover, such as a file that was purged from it. It returns the captured state that
+// the plan is based on.
+func (w *Workspace) exchange(ctx context.Context, st *state, p *Plan, e Exchange, then blind, present *capture) (*capture, error) {
 	return w.decideFiles(ctx, st, p, present, func(present *capture) ([]PathState, Rules, error) {
-		states, err := w.exchangeStates(ctx, e, present)
+		states, err := w.exchangeStates(ctx, e, then, present)
 		return states, Rules{Whole: true, Choice: p.request.choice, Mine: func(_ string, by Writer) bool { return by.Class == ByHand }}, err
 	})
 }
 
-func (w *Workspace) exchangeStates(ctx context.Context, e Exchange, present *capture) ([]PathState, error) {
+func (w *Workspace) exchangeStates(ctx context.Context, e Exchange, then blind, present *capture) ([]PathState, error) {
 	now := newBlind(present.skipped)
 	states := make([]PathState, 0, len(e.Paths))
 	listed := make(map[string]bool, len(e.Paths))
@@ -299,6 +305,9 @@ func (w *Workspace) exchangeStates(ctx context.Context, e Exchange, present *cap
 		}
 		if k, ok := present.hides(now, path); ok && s.Present == nil {
 			s.NotCaptured = k.Reason
+		}
+		if k, ok := then[path]; ok {
+			s.NotCapturedThen = k.Reason
 		}
 		states = append(states, s)
 		listed[path] = true

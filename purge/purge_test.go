@@ -143,6 +143,37 @@ func TestRewindLeavesAPurgedFileAlone(t *testing.T) {
 	})
 }
 
+// An undo has nothing to put back where content was purged, and removes nothing instead.
+func TestUndoLeavesAPurgedFileAlone(t *testing.T) {
+	stores(t, func(t *testing.T, w *world) {
+		ctx := t.Context()
+		db := w.open()
+		defer db.Close()
+		w.write("conf", "old\n")
+		w.write("other", "old\n")
+		first := w.checkpoint(db, checkpoint.Request{})
+		w.write("conf", "key = "+secret+"\n")
+		w.write("other", "new\n")
+		_, err := w.space(db).Rewind(ctx, checkpoint.RewindRequest{To: first.ID, Exact: true, Scope: checkpoint.FilesOnly}, "")
+		must(t, err)
+		_, res := w.purge(db, purge.Target{Secrets: [][]byte{[]byte(secret)}})
+		remains(t, res)
+		undone, err := w.space(db).Undo(ctx, nil)
+		must(t, err)
+		if conf, other := w.read("conf"), w.read("other"); conf != "old\n" || other != "new\n" {
+			t.Errorf("after the undo conf is %q and other %q", conf, other)
+		}
+		if left := undone.Plan.Left(); len(left) != 1 || left[0].Path != "conf" || left[0].Why != checkpoint.WhyPurged {
+			t.Errorf("the undo left %+v, want conf named as purged", left)
+		}
+		_, err = w.space(db).Redo(ctx, nil)
+		must(t, err)
+		if conf, other := w.read("conf"), w.read("other"); conf != "old\n" || other != "old\n" {
+			t.Errorf("after the redo conf is %q and other %q", conf, other)
+		}
+	})
+}
+
 func TestAPathIsRemovedFromAllCheckpoints(t *testing.T) {
 	stores(t, func(t *testing.T, w *world) {
 		db := w.open()
