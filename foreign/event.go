@@ -39,6 +39,9 @@ type Event struct {
 	Call *Call
 	// Background is the number of tasks that continue after TurnEnd.
 	Background int
+	// Continued means that the turn went on after an earlier TurnEnd, because a hook of
+	// someone else asked for more.
+	Continued bool
 	// Raw is the payload.
 	Raw json.RawMessage
 }

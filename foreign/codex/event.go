@@ -24,6 +24,7 @@ type payload struct {
 	ToolID     string          `json:"tool_use_id"`
 	Input      json.RawMessage `json:"tool_input"`
 	Response   json.RawMessage `json:"tool_response"`
+	Continued  bool            `json:"stop_hook_active"`
 }
 
 // Event decodes the payload of a hook.
@@ -37,7 +38,7 @@ func (Adapter) Event(name string, raw []byte) (foreign.Event, error) {
 	}
 	e := foreign.Event{
 		Kind: hooks.Kind(firstOf(name, p.Name)), Session: p.Session, Turn: p.Turn, Subagent: p.Agent,
-		Workspace: p.Cwd, Transcript: p.Transcript, Prompt: p.Prompt, Raw: raw,
+		Workspace: p.Cwd, Transcript: p.Transcript, Prompt: p.Prompt, Continued: p.Continued, Raw: raw,
 	}
 	if p.Agent != "" {
 		inside(&e)

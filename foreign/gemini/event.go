@@ -21,6 +21,7 @@ type payload struct {
 		Content json.RawMessage `json:"llmContent"`
 		Error   json.RawMessage `json:"error"`
 	} `json:"tool_response"`
+	Continued bool `json:"stop_hook_active"`
 }
 
 var kinds = map[string]foreign.EventKind{
@@ -43,7 +44,8 @@ func (*Adapter) Event(event string, data []byte) (foreign.Event, error) {
 		return foreign.Event{}, fmt.Errorf("%w: a payload of %q for %q", foreign.ErrEvent, p.Event, event)
 	}
 	e := foreign.Event{
-		Kind: kinds[event], Session: p.SessionID, Workspace: p.Cwd, Transcript: p.Transcript, Prompt: p.Prompt, Raw: data,
+		Kind: kinds[event], Session: p.SessionID, Workspace: p.Cwd, Transcript: p.Transcript, Prompt: p.Prompt,
+		Continued: p.Continued, Raw: data,
 	}
 	if e.Kind == foreign.ToolStart || e.Kind == foreign.ToolEnd {
 		c := toolCall{Name: p.ToolName, Args: p.ToolInput}.call()

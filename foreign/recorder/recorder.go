@@ -201,7 +201,10 @@ func (r *Recorder) begin(ctx context.Context, space *checkpoint.Workspace, info 
 		}
 		req.Turn = max(req.Turn, t.Number+1)
 		if t.Holder.ID == e.Session {
-			last, ended, interrupted = t, previous.EndedAfter(time.Now().Add(-endDelay)), true
+			last, interrupted = t, true
+			if ended, err = r.justEnded(ctx, space, t, previous); err != nil {
+				return false, err
+			}
 		}
 	}
 	switch {
@@ -216,6 +219,33 @@ func (r *Recorder) begin(ctx context.Context, space *checkpoint.Workspace, info 
 		err = r.interrupted(ctx, space, last, previous, e, *req)
 	}
 	return true, err
+}
+
+// justEnded reports whether the end of an open turn was reported just now, and no checkpoint
+// was taken since.
+func (r *Recorder) justEnded(ctx context.Context, space *checkpoint.Workspace, t checkpoint.Turn, events spool.Turn) (bool, error) {
+	at := events.Ended()
+	if !at.After(time.Now().Add(-endDelay)) {
+		return false, nil
+	}
+	last, err := latest(ctx, space)
+	if err != nil {
+		return false, err
+	}
+	return !endOf(last, t) || last.Time.Before(at.Truncate(time.Millisecond)), nil
+}
+
+// endOf reports whether a checkpoint, which may be nil, is one after a turn.
+func endOf(rec *checkpoint.Record, t checkpoint.Turn) bool {
+	return rec != nil && rec.Conversation == t.Conversation && rec.Turn == t.Number && rec.Side == checkpoint.After
+}
+
+// latest returns the latest checkpoint of a workspace, or nil.
+func latest(ctx context.Context, space *checkpoint.Workspace) (*checkpoint.Record, error) {
+	for rec, err := range space.List(ctx, nil) {
+		return rec, err
+	}
+	return nil, nil
 }
 
 // after fills in the request for the checkpoint after a turn. It has no message if the
@@ -322,8 +352,9 @@ func (r *Recorder) recorded(ctx context.Context, space *checkpoint.Workspace, e 
 }
 
 // end fills in the request for the checkpoint after a turn. A background task that
-// continues keeps the turn open. Of a turn whose beginning the store does not have,
-// only what its edit tools wrote is captured as its work.
+// continues keeps the turn open. Of a turn whose beginning the store does not have, and of
+// one that was interrupted before its session ended, only what its edit tools wrote is
+// captured as its work.
 func (r *Recorder) end(ctx context.Context, space *checkpoint.Workspace, info conversation.Info, e foreign.Event, req *checkpoint.Request) (bool, error) {
 	turn, ok, err := r.open(ctx, space, info.ID, e.Session)
 	if err != nil {
@@ -333,11 +364,32 @@ func (r *Recorder) end(ctx context.Context, space *checkpoint.Workspace, info co
 	if err != nil || current == nil {
 		return false, err
 	}
+	if !ok && e.Continued { // the turn that has ended goes on
+		last, err := latest(ctx, space)
+		if err != nil {
+			return false, err
+		}
+		if last != nil {
+			turn = checkpoint.Turn{Conversation: info.ID, Number: last.Turn, MessageID: last.MessageID}
+			ok = endOf(last, turn) && current.Recorded
+		}
+	}
 	if !ok { // it has ended, or nobody saw it begin
 		if current.Recorded || e.Kind == foreign.TaskEnd || current.Ends() > 1 {
 			return false, nil
 		}
 		return false, r.interrupted(ctx, space, checkpoint.Turn{Number: info.Turns, MessageID: e.Turn}, *current, e, *req)
+	}
+	if e.Kind == foreign.SessionEnd {
+		ended, err := r.justEnded(ctx, space, turn, *current)
+		if err == nil && !ended {
+			if err = r.interrupted(ctx, space, turn, *current, e, *req); err == nil {
+				err = space.Release(ctx, req.Conversation, req.Holder)
+			}
+		}
+		if err != nil || !ended {
+			return false, err
+		}
 	}
 	tasks, ended := e.Background, false
 	for _, entry := range current.Events {

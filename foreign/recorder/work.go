@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/stet-dev/stet/checkpoint"
@@ -135,11 +134,8 @@ func (r *Recorder) ownWork(ctx context.Context, e foreign.Event) (bool, error) {
 
 // Inside reports whether a directory is in a workspace.
 func Inside(root, dir string) bool {
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real
-	}
-	rel, err := filepath.Rel(root, dir)
-	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+	rel, err := filepath.Rel(root, real(dir))
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // edited returns the paths that an edit tool wrote, relative to the workspace, and whether
@@ -151,7 +147,7 @@ func (r *Recorder) edited(root, dir string, entry spool.Entry) (paths []string, 
 	tool, paths := entry.Tool, entry.Paths
 	if entry.Bare {
 		e, err := r.Adapter.Event(entry.Name, entry.Payload)
-		if err != nil || e.Call == nil {
+		if err != nil || e.Call == nil || e.Call.Failed {
 			return nil, false // as if the event meant nothing
 		}
 		tool, paths = e.Call.Tool, e.Call.Paths
@@ -169,10 +165,25 @@ func within(root, dir string, paths []string) []string {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(dir, path)
 		}
-		rel, err := filepath.Rel(root, path)
-		if err == nil && rel != "." && rel != ".." && !strings.HasPrefix(rel, "../") {
+		rel, err := filepath.Rel(root, real(path))
+		if err == nil && rel != "." && filepath.IsLocal(rel) {
 			out = append(out, filepath.ToSlash(rel))
 		}
 	}
 	return out
+}
+
+// real resolves the links in a path as far as it exists: agents name files by the way that
+// they took, and a workspace is named by where it is.
+func real(path string) string {
+	rest := ""
+	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
+		if found, err := filepath.EvalSymlinks(at); err == nil {
+			return filepath.Join(found, rest)
+		}
+		if at == filepath.Dir(at) {
+			return path
+		}
+		rest = filepath.Join(filepath.Base(at), rest)
+	}
 }

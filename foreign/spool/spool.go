@@ -40,12 +40,13 @@ const atOnce = 5 * time.Second
 type Entry struct {
 	Time time.Time `json:"time"`
 	// Name is the agent's name of the event.
-	Name  string            `json:"name"`
-	Kind  foreign.EventKind `json:"kind"`
-	Turn  string            `json:"turn,omitempty"`
-	Call  string            `json:"call,omitempty"`
-	Tool  foreign.Tool      `json:"tool,omitempty"`
-	Paths []string          `json:"paths,omitempty"`
+	Name string            `json:"name"`
+	Kind foreign.EventKind `json:"kind"`
+	Turn string            `json:"turn,omitempty"`
+	Call string            `json:"call,omitempty"`
+	Tool foreign.Tool      `json:"tool,omitempty"`
+	// Paths are the files of the call, unless it failed: then it wrote none.
+	Paths []string `json:"paths,omitempty"`
 	// Session is the session's id, and Workspace the directory in which it works.
 	Session   string          `json:"session,omitempty"`
 	Workspace string          `json:"workspace,omitempty"`
@@ -83,7 +84,10 @@ func (s *Spool) Add(name string, e foreign.Event, at time.Time) error {
 		entry.Payload = e.Raw
 	}
 	if e.Call != nil {
-		entry.Call, entry.Tool, entry.Paths = e.Call.ID, e.Call.Tool, e.Call.Paths
+		entry.Call, entry.Tool = e.Call.ID, e.Call.Tool
+		if !e.Call.Failed {
+			entry.Paths = e.Call.Paths
+		}
 	}
 	files, err := s.files()
 	if err != nil {

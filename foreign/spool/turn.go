@@ -55,18 +55,16 @@ func (t Turn) Ends() (n int) {
 	return n
 }
 
-// EndedAfter reports whether the end of the turn, or of a task that went on after it, was
-// reported after a time.
-func (t Turn) EndedAfter(at time.Time) bool {
-	ended := false
-	var last time.Time
+// Ended returns when the end of the turn was reported, or the last of what went on in the
+// background after it; zero if no end was. The end of the session is none: people leave long
+// after they have interrupted a turn.
+func (t Turn) Ended() (at time.Time) {
 	for _, e := range t.Events {
-		ended = ended || e.Kind == foreign.TurnEnd || e.Kind == foreign.SessionEnd
-		if ended {
-			last = e.Time
+		if e.Kind == foreign.TurnEnd || !at.IsZero() && e.Kind != foreign.NoEvent && e.Kind != foreign.SessionEnd {
+			at = e.Time
 		}
 	}
-	return ended && last.After(at)
+	return at
 }
 
 // Working reports whether the events show work whose beginning the store does not

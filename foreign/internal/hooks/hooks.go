@@ -26,6 +26,7 @@ type Payload struct {
 	ToolID     string          `json:"tool_use_id"`
 	Error      string          `json:"error"`
 	Background []task          `json:"background_tasks"`
+	Continued  bool            `json:"stop_hook_active"`
 }
 
 // task is a task in the background.
@@ -66,7 +67,7 @@ func Decode(payload []byte) (Payload, error) {
 func (p Payload) Event(kind foreign.EventKind, raw []byte) foreign.Event {
 	return foreign.Event{
 		Kind: kind, Session: p.Session, Turn: p.PromptID, Workspace: p.Dir, Transcript: p.Transcript,
-		Prompt: p.Prompt, Background: p.background(), Raw: raw,
+		Prompt: p.Prompt, Background: p.background(), Continued: p.Continued, Raw: raw,
 	}
 }
 
