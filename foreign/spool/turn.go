@@ -105,6 +105,16 @@ func (s *Spool) Lock(ctx context.Context) (unlock func(), err error) {
 	return func() { _ = lock.Close() }, nil // the lock ends with the descriptor, even if close fails
 }
 
+// TryLock is Lock, except that it waits for nobody: ok is false if a process records the
+// session now.
+func (s *Spool) TryLock() (unlock func(), ok bool, err error) {
+	lock := flock.New(filepath.Join(s.dir, "lock"))
+	if ok, err = lock.TryLock(); !ok {
+		return nil, false, err
+	}
+	return func() { _ = lock.Close() }, true, nil
+}
+
 // Worker is a session that is at work.
 type Worker struct {
 	Session string

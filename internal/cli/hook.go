@@ -239,6 +239,14 @@ func (a *app) hookDir() (string, error) {
 func (a *app) recordEvent(ctx context.Context, adapter foreign.Adapter, event foreign.Event) (wordless bool, err error) {
 	err = a.withRecorder(ctx, adapter, true, func(db *stet.DB, r *recorder.Recorder) error {
 		noticed := a.hookNotice(ctx, db, adapter, event)
+		open := r.Space
+		r.Space = func(ctx context.Context, dir string) (*checkpoint.Workspace, error) {
+			space, err := open(ctx, dir)
+			if err == nil && space != nil {
+				a.settle(ctx, db, space, event.Session)
+			}
+			return space, err
+		}
 		out, err := r.Record(ctx, event, agentProcess(adapter.Name())...)
 		wordless = out.Wordless
 		if res := out.Result; err == nil && res != nil {
@@ -257,22 +265,31 @@ func (a *app) recordEvent(ctx context.Context, adapter foreign.Adapter, event fo
 // withRecorder opens the store for the events of an agent. Only an event that begins
 // something makes a store: one that was removed since stays removed.
 func (a *app) withRecorder(ctx context.Context, adapter foreign.Adapter, create bool, use func(*stet.DB, *recorder.Recorder) error) error {
+	return a.withStore(ctx, create, func(db *stet.DB) error {
+		r, err := a.recorder(db, adapter)
+		if err != nil {
+			return err
+		}
+		return use(db, r)
+	})
+}
+
+// recorder returns the recorder of an agent.
+func (a *app) recorder(db *stet.DB, adapter foreign.Adapter) (*recorder.Recorder, error) {
 	host, err := foreign.ThisHost()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	dir, err := a.hookDir()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return a.withStore(ctx, create, func(db *stet.DB) error {
-		return use(db, &recorder.Recorder{
-			Adapter: adapter, Host: host, Blobs: db.Blobs(), Rows: db.Rows(), Spool: dir, Author: adapter.Name(),
-			Space: func(ctx context.Context, dir string) (*checkpoint.Workspace, error) {
-				return a.hookSpace(ctx, db, host, dir)
-			},
-		})
-	})
+	return &recorder.Recorder{
+		Adapter: adapter, Host: host, Blobs: db.Blobs(), Rows: db.Rows(), Spool: dir, Author: adapter.Name(),
+		Space: func(ctx context.Context, dir string) (*checkpoint.Workspace, error) {
+			return a.hookSpace(ctx, db, host, dir)
+		},
+	}, nil
 }
 
 // hookSpace opens the workspace of a directory: the one that has checkpoints already, or

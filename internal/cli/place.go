@@ -97,6 +97,7 @@ func (a *app) openPlaceAt(ctx context.Context, db *stet.DB, dir string) (*place,
 	if err := p.space.Refused(); err != nil {
 		return nil, errors.Join(err, p.space.Close())
 	}
+	a.settle(ctx, db, p.space, "")
 	return p, nil
 }
 
