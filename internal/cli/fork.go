@@ -29,25 +29,20 @@ be a conversation; then its current state is used.`,
 }
 
 func (a *app) fork(ctx context.Context, p *place, ref string) error {
-	conv, err := a.known(ctx, p)
+	about, err := a.subject(ctx, p, ref)
 	if err != nil {
 		return err
 	}
-	id := asPrinted(ctx, p.db, ref)
-	if id != "" {
-		id, err = a.forkConversation(ctx, p.db, id)
-	} else {
-		id, err = p.space.Fork(ctx, ref, conv, author())
+	var id string
+	switch {
+	case about.conversation != "":
+		id, err = a.forkConversation(ctx, p.db, about.conversation)
+	case about.checkpoint != nil:
+		id, err = p.space.Fork(ctx, about.checkpoint.ID, "", author())
+	default:
+		id, err = p.space.Fork(ctx, ref, "", author()) // says that the present has no state
 	}
 	switch {
-	case orConversation(err):
-		several := err
-		if id, err = a.forkConversation(ctx, p.db, ref); err != nil && errors.Is(several, checkpoint.ErrAmbiguous) {
-			return several
-		}
-		if err != nil {
-			return err
-		}
 	case errors.Is(err, checkpoint.ErrNoConversations):
 		return coded(ExitNotFound, "checkpoint %s has no saved conversation, so there is nothing to fork", ref)
 	case err != nil:
@@ -62,14 +57,7 @@ func (a *app) fork(ctx context.Context, p *place, ref string) error {
 }
 
 // forkConversation forks the current state of a conversation.
-func (a *app) forkConversation(ctx context.Context, db *stet.DB, ref string) (string, error) {
-	id, err := conversationID(ctx, db, ref)
-	if code, _ := Code(err); code == ExitNotFound {
-		return "", coded(ExitNotFound, "no checkpoint or conversation %q", ref)
-	}
-	if err != nil {
-		return "", err
-	}
+func (a *app) forkConversation(ctx context.Context, db *stet.DB, id string) (string, error) {
 	if _, err := headOf(ctx, db, id); err != nil {
 		return "", err
 	}

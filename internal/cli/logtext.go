@@ -339,7 +339,7 @@ func severalConversations(shown []*timeline.Entry) bool {
 func (a *app) logSaves(ctx context.Context, p *place, id string) error {
 	info, err := p.db.Conversations().Get(ctx, id)
 	if errors.Is(err, conversation.ErrNotFound) {
-		return coded(ExitNotFound, "no conversation %q", id)
+		return nothingNamed(id, aConversation)
 	}
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ func conversationID(ctx context.Context, db *stet.DB, name string) (string, erro
 	case errors.As(err, &several):
 		return "", usage(fmt.Errorf("conversation %w", several))
 	case errors.Is(err, conversation.ErrNotFound):
-		return "", coded(ExitNotFound, "no conversation %q", name)
+		return "", nothingNamed(name, aConversation)
 	}
 	return id, err
 }

@@ -261,7 +261,7 @@ func (a *app) checkpointRoot(ctx context.Context, db *stet.DB, ref string) (blob
 	}
 	rec, err := p.space.Resolve(ctx, ref, conv)
 	if errors.Is(err, checkpoint.ErrNotFound) {
-		return blob.ID{}, coded(ExitNotFound, "no conversation or checkpoint %q", ref)
+		return blob.ID{}, nothingNamed(ref, aCheckpoint, aConversation)
 	}
 	switch {
 	case err != nil:

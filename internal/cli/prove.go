@@ -94,24 +94,14 @@ func (a *app) prove(ctx context.Context, p *place, ref string, flags proveFlags)
 
 // proofSubject finds what a reference names, as 'stet show' does.
 func (a *app) proofSubject(ctx context.Context, p *place, ref string) (proof.Subject, error) {
-	conv, err := a.known(ctx, p)
-	if err != nil {
+	about, err := a.subject(ctx, p, ref)
+	switch {
+	case err != nil:
 		return proof.Subject{}, err
-	}
-	if id := asPrinted(ctx, p.db, ref); id != "" {
-		return proof.Subject{Conversation: id}, nil
-	}
-	rec, err := p.space.Resolve(ctx, ref, conv)
-	if orConversation(err) {
-		if id, convErr := conversationID(ctx, p.db, ref); convErr == nil {
-			return proof.Subject{Conversation: id}, nil
-		}
-	}
-	if err != nil {
-		return proof.Subject{}, err
-	}
-	if rec == nil {
+	case about.conversation != "":
+		return proof.Subject{Conversation: about.conversation}, nil
+	case about.checkpoint == nil:
 		return proof.Subject{}, usage(fmt.Errorf("%q is the working tree, which is not saved yet; run 'stet checkpoint' first", ref))
 	}
-	return proof.Subject{Checkpoint: rec.ID}, nil
+	return proof.Subject{Checkpoint: about.checkpoint.ID}, nil
 }

@@ -93,8 +93,10 @@ func removable(ctx context.Context, db *stet.DB, names []string) (conversations,
 			agents = append(agents, agent.ID)
 		case errors.As(agentErr, &several):
 			return nil, nil, usage(fmt.Errorf("agent %w", several))
+		case errors.Is(agentErr, cloudagent.ErrNotFound):
+			return nil, nil, nothingNamed(name, aConversation, anAgent)
 		default:
-			return nil, nil, err
+			return nil, nil, agentErr
 		}
 	}
 	return conversations, agents, nil
@@ -133,10 +135,4 @@ func removableID(ctx context.Context, db *stet.DB, name string) (string, error) 
 		return "", cmp.Or(leftErr, err)
 	}
 	return name, nil
-}
-
-// absentName reports whether an error says that nothing has a name.
-func absentName(err error) bool {
-	var known *codedError
-	return errors.As(err, &known) && known.code == ExitNotFound
 }

@@ -71,23 +71,14 @@ type showJSON struct {
 }
 
 func (a *app) show(ctx context.Context, p *place, ref string, stat bool) error {
-	conv, err := a.known(ctx, p)
-	if err != nil {
+	about, err := a.subject(ctx, p, ref)
+	rec := about.checkpoint
+	switch {
+	case err != nil:
 		return err
-	}
-	if id := asPrinted(ctx, p.db, ref); id != "" {
-		return a.showConversation(ctx, p, id)
-	}
-	rec, err := p.space.Resolve(ctx, ref, conv)
-	if orConversation(err) {
-		if id, convErr := conversationID(ctx, p.db, ref); convErr == nil {
-			return a.showConversation(ctx, p, id)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	if rec == nil {
+	case about.conversation != "":
+		return a.showConversation(ctx, p, about.conversation)
+	case rec == nil:
 		return a.status(ctx, p)
 	}
 	pins, err := p.pins(ctx)

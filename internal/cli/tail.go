@@ -72,6 +72,9 @@ func (a *app) tail(ctx context.Context, db *stet.DB, name string, flags tailFlag
 	case !errors.Is(err, cloudagent.ErrNotFound):
 		return err
 	}
+	if absentName(notFound) {
+		return nothingNamed(name, aConversation, anAgent)
+	}
 	return notFound
 }
 
