@@ -214,47 +214,6 @@ func planLeft(p *place, plan *checkpoint.Plan) string {
 	return "Left alone  " + strings.Join(parts, " · ") + "\n"
 }
 
-// chooseAll asks how to resolve each conflict. What cannot be done is not offered.
-func (a *app) chooseAll(ctx context.Context, plan *checkpoint.Plan, choices map[string]checkpoint.Choice) error {
-	for i := range plan.Actions {
-		act := &plan.Actions[i]
-		if act.Kind != checkpoint.Conflict || choices[act.Path] == checkpoint.KeepMine {
-			continue
-		}
-		question := printable(act.Path) + ": [K]eep yours, take the [c]heckpoint's, [m]erge? "
-		markers := act.NoMerge != "" && choices[act.Path] != checkpoint.MergeMarkers
-		if act.NoMerge != "" {
-			question = fmt.Sprintf("%s cannot be merged, because %s: [K]eep yours, take the [c]heckpoint's? ", printable(act.Path), act.NoMerge)
-		}
-		if markers {
-			question = strings.TrimSuffix(question, "? ") + ", or merge with [x] conflict markers? "
-		}
-		answer, err := a.readLine(ctx, question)
-		if err != nil {
-			return err
-		}
-		switch {
-		case answer == "" || answer == "k" || answer == "keep":
-			choices[act.Path] = checkpoint.KeepMine
-		case answer == "c" || answer == "checkpoint" || answer == "t" || answer == "theirs":
-			choices[act.Path] = checkpoint.Theirs
-		case act.NoMerge == "" && (answer == "m" || answer == "merge"):
-			choices[act.Path] = checkpoint.Merge
-		case markers && (answer == "x" || answer == "markers"):
-			choices[act.Path] = checkpoint.MergeMarkers
-		default:
-			letters := "k or c"
-			if markers {
-				letters = "k, c or x"
-			} else if act.NoMerge == "" {
-				letters = "k, c or m"
-			}
-			return coded(ExitUsage, "invalid answer %q, want %s; nothing was changed", answer, letters)
-		}
-	}
-	return nil
-}
-
 // planDiff shows how a plan changes files.
 func (a *app) planDiff(ctx context.Context, store blob.Store, plan *checkpoint.Plan) (string, error) {
 	var text strings.Builder

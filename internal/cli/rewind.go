@@ -120,29 +120,6 @@ func (flags rewindFlags) choice() checkpoint.Choice {
 	return ""
 }
 
-// wayOut names the flags that can resolve the remaining conflicts. Those of a single turn,
-// for example, have no checkpoint to take a file from.
-func wayOut(err *checkpoint.ConflictError) string {
-	text := "--keep-mine"
-	last := ""
-	switch {
-	case err.ResolvedBy(checkpoint.Merge):
-		last = "--merge"
-	case err.ResolvedBy(checkpoint.MergeMarkers):
-		last = "--markers"
-	}
-	if err.ResolvedBy(checkpoint.Theirs) {
-		if last == "" {
-			return text + " or --theirs"
-		}
-		text += ", --theirs"
-	}
-	if last != "" {
-		text += " or " + last
-	}
-	return text
-}
-
 func (a *app) rewind(ctx context.Context, p *place, refs, paths []string, flags rewindFlags) error {
 	req, err := a.rewindRequest(ctx, p, refs, paths, flags)
 	if err != nil {
