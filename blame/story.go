@@ -2,7 +2,11 @@ package blame
 
 import (
 	"context"
+	"errors"
+	"path/filepath"
+	"strings"
 
+	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/transcript"
 )
 
@@ -34,7 +38,9 @@ func (t *Teller) Story(ctx context.Context, w *Words, call *Call) (*Story, error
 		s.Reply = m.Text
 	}
 	if call != nil {
-		s.Change = messages[call.Message].Tool.Diff
+		if s.Change, err = t.within(ctx, w.workspace, messages[call.Message].Tool.Diff); err != nil {
+			return nil, err
+		}
 		if call.Command != "" {
 			s.Change = "$ " + call.Command
 		}
@@ -43,4 +49,27 @@ func (t *Teller) Story(ctx context.Context, w *Words, call *Call) (*Story, error
 		}
 	}
 	return s, nil
+}
+
+// within names the files of a diff as the workspace does. Most agents give their edit tools
+// absolute paths.
+func (t *Teller) within(ctx context.Context, workspace, diff string) (string, error) {
+	dir, err := t.r.checkpoints.WorkspacePath(ctx, workspace)
+	if errors.Is(err, checkpoint.ErrNotFound) || diff == "" {
+		return diff, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	dir = strings.Trim(filepath.ToSlash(dir), "/") + "/"
+	var out strings.Builder
+	for line := range strings.Lines(diff) {
+		for _, mark := range []string{"--- a/", "+++ b/"} {
+			if path, ok := strings.CutPrefix(line, mark); ok {
+				line = mark + strings.TrimPrefix(filepath.ToSlash(path), dir)
+			}
+		}
+		out.WriteString(line)
+	}
+	return out.String(), nil
 }

@@ -24,8 +24,9 @@ type Words struct {
 	// Prompt is the prompt of the turn, or its command.
 	Prompt string
 
-	root blob.ID // of a state that has the turn
-	turn uint64
+	root      blob.ID // of a state that has the turn
+	turn      uint64
+	workspace string // the id of the directory that has the file
 }
 
 // Call is a call of a tool inside a turn.
@@ -76,7 +77,7 @@ func (t *Teller) Words(ctx context.Context, o *Origin) (*Words, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Words{Agent: info.Agent, Title: info.Title, turn: by.Turn}
+	w := &Words{Agent: info.Agent, Title: info.Title, turn: by.Turn, workspace: o.At.Workspace}
 	if by.Turn == 0 {
 		return w, nil
 	}

@@ -2,7 +2,9 @@ package blame_test
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,6 +85,39 @@ func TestWordsOfALine(t *testing.T) {
 	f.must(err)
 	if *nobody != (blame.Words{}) {
 		t.Errorf("words of the user: %+v", nobody)
+	}
+}
+
+// TestStoryNamesFilesAsTheWorkspaceDoes checks the diff of an edit whose path is absolute.
+func TestStoryNamesFilesAsTheWorkspaceDoes(t *testing.T) {
+	f := newFixture(t)
+	edit := func(path string) *agentv1.ConversationStep {
+		return &agentv1.ConversationStep{Message: &agentv1.ConversationStep_ToolCall{ToolCall: &agentv1.ToolCall{
+			Tool: &agentv1.ToolCall_EditToolCall{EditToolCall: &agentv1.EditToolCall{Args: &agentv1.EditArgs{Path: path},
+				Result: &agentv1.EditResult{Result: &agentv1.EditResult_Success{Success: &agentv1.EditSuccess{
+					BeforeFullFileContent: new(string), AfterFullFileContent: "in " + filepath.Base(path) + "\n"}}}}}}}}
+	}
+	req := f.say("talk", "write", "", edit(filepath.Join(f.w.Path(), "dir", "b")), edit("/elsewhere/c"))
+	before := req
+	before.Side = checkpoint.Before
+	f.save(before)
+	f.write("b", "in b\n")
+	f.write("c", "in c\n")
+	req.Side = checkpoint.After
+	rec := f.save(req)
+	for path, want := range map[string]string{"b": "--- a/dir/b\n+++ b/dir/b\n", "c": "--- a/elsewhere/c\n+++ b/elsewhere/c\n"} {
+		file, err := f.File(t.Context(), rec, path)
+		f.must(err)
+		teller := f.Teller()
+		words, err := teller.Words(t.Context(), &file.Origins[0])
+		f.must(err)
+		call, err := teller.Call(t.Context(), words, path, file.Lines[0].Text)
+		f.must(err)
+		story, err := teller.Story(t.Context(), words, call)
+		f.must(err)
+		if !strings.HasPrefix(story.Change, want) {
+			t.Errorf("%s: the change is\n%s", path, story.Change)
+		}
 	}
 }
 

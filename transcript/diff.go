@@ -42,12 +42,13 @@ func deref(s *string) string {
 	return *s
 }
 
-// diffName escapes a file's name so that it stays on one line.
+// diffName escapes a file's name so that it stays on one line. An absolute path has no
+// second slash behind the prefix, as in git.
 func diffName(prefix, path string, text *string) string {
 	if text == nil {
 		return "/dev/null"
 	}
-	return prefix + oneLine(path)
+	return prefix + oneLine(strings.TrimPrefix(path, "/"))
 }
 
 // countChanges counts the changed lines of hunks, without the two lines that name the
