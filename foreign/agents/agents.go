@@ -51,9 +51,15 @@ func Names() []string {
 	return names
 }
 
-// Find returns the adapter with a name. The error names the one that was
-// probably meant, or lists all.
-func Find(name string) (foreign.Adapter, error) {
+// Find returns the adapter with a name. The error names the one that was probably meant,
+// or lists all.
+func Find(name string) (foreign.Adapter, error) { return find(name, Names()) }
+
+// FindImportable is Find where conversations are imported: its errors also name the
+// programs that can only be imported, although these have no adapter.
+func FindImportable(name string) (foreign.Adapter, error) { return find(name, Importable()) }
+
+func find(name string, accepted []string) (foreign.Adapter, error) {
 	for _, a := range All() {
 		if a.Name() == name {
 			return a, nil
@@ -62,8 +68,8 @@ func Find(name string) (foreign.Adapter, error) {
 	if name == Cursor {
 		return nil, fmt.Errorf("%w: 'stet import --from %s' copies what it keeps; stet has no hooks for it and does not continue its conversations", foreign.ErrImportOnly, Cursor)
 	}
-	if near := nearest(name); near != "" {
+	if near := nearest(name, accepted); near != "" {
 		return nil, fmt.Errorf("%w %q; did you mean %q?", foreign.ErrUnknownAgent, name, near)
 	}
-	return nil, fmt.Errorf("%w %q; stet supports %s", foreign.ErrUnknownAgent, name, strings.Join(Importable(), ", "))
+	return nil, fmt.Errorf("%w %q; stet supports %s", foreign.ErrUnknownAgent, name, strings.Join(accepted, ", "))
 }

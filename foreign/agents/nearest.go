@@ -6,14 +6,14 @@ import (
 	"github.com/stet-dev/stet/internal/spelling"
 )
 
-// nearest returns the name that a person probably meant, or "".
-func nearest(name string) string {
+// nearest returns which of the names a person probably meant, or "".
+func nearest(name string, names []string) string {
 	name = plain(name)
 	if name == "" {
 		return ""
 	}
 	best, least := "", 3
-	for _, n := range Importable() {
+	for _, n := range names {
 		p := plain(n)
 		if strings.HasPrefix(p, name) && len(name) > 1 || strings.HasPrefix(name, p) && len(p) > 2 {
 			return n

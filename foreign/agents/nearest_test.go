@@ -14,8 +14,17 @@ func TestUnknownNames(t *testing.T) {
 		"claude": `did you mean "claude-code"`, "Claude_Code": `did you mean "claude-code"`, "cluade-code": `did you mean "claude-code"`,
 		"qwen-code": `did you mean "qwen"`, "curser": `did you mean "cursor"`, "emacs": "stet supports claude-code, codex, copilot, cursor,", "": "stet supports", "\xff": "stet supports",
 	} {
-		_, err := agents.Find(name)
+		_, err := agents.FindImportable(name)
 		if !errors.Is(err, foreign.ErrUnknownAgent) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+// TestNamesThatHaveNoAdapter checks that nobody is told to use a name that is then refused.
+func TestNamesThatHaveNoAdapter(t *testing.T) {
+	for _, name := range []string{"nobody", "curser"} {
+		if _, err := agents.Find(name); !errors.Is(err, foreign.ErrUnknownAgent) || strings.Contains(err.Error(), agents.Cursor) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}

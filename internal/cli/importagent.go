@@ -19,7 +19,7 @@ import (
 // importAgent copies the sessions of an agent. A dry run says what an import into an empty
 // store would do.
 func (a *app) importAgent(ctx context.Context, args []string, flags importFlags) error {
-	adapter, err := agents.Find(flags.from)
+	adapter, err := agents.FindImportable(flags.from)
 	if err != nil {
 		return usage(err)
 	}
