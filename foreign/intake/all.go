@@ -75,6 +75,9 @@ func (m *Intake) Sessions(ctx context.Context, all iter.Seq2[foreign.Session, er
 		for _, part := range result.Unreadable {
 			t.Skipped = append(t.Skipped, Skipped{Session: s.ID, Reason: part.Error(), Damage: true})
 		}
+		for _, part := range result.Passed {
+			t.Skipped = append(t.Skipped, Skipped{Session: s.ID, Reason: part, Damage: true})
+		}
 		switch {
 		case err != nil && ofOneSession(ctx, err):
 			t.Skipped = append(t.Skipped, Skipped{Session: s.ID, Reason: err.Error(), Damage: true})

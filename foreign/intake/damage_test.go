@@ -29,6 +29,46 @@ func TestGarbageAndTornLines(t *testing.T) {
 	f.sameSource()
 }
 
+// TestDamageIsNamedAgain checks that a pass which continues behind a damaged part names it, too,
+// until the session is read as a whole again.
+func TestDamageIsNamedAgain(t *testing.T) {
+	f := newFixture(t)
+	garbage := func() {
+		file, _ := os.OpenFile(f.path, os.O_APPEND|os.O_WRONLY, 0)
+		file.WriteString("garbage\n")
+		file.Close()
+	}
+	f.write(toyLine{ID: "t1", Prompt: "one"})
+	garbage()
+	f.write(toyLine{ID: "t2", Prompt: "two"})
+	first := f.pass()
+	if len(first.Unreadable) != 1 || len(first.Passed) != 0 {
+		t.Fatalf("the first pass: %+v", first)
+	}
+	for range 2 {
+		if r := f.pass(); len(r.Unreadable) != 0 || len(r.Passed) != 1 || r.Passed[0] != first.Unreadable[0].Error() {
+			t.Fatalf("a second pass: %+v", r)
+		}
+	}
+	garbage() // with nothing behind it
+	for range 2 {
+		if r := f.pass(); len(r.Unreadable) != 1 || len(r.Passed) != 1 {
+			t.Fatalf("more damage: %+v", r)
+		}
+	}
+	f.write(toyLine{ID: "t3", Prompt: "three"})
+	f.pass()
+	if r := f.pass(); len(r.Unreadable) != 0 || len(r.Passed) != 2 {
+		t.Fatalf("a turn behind it: %+v", r)
+	}
+	os.Remove(f.path)
+	f.write(toyLine{ID: "t1", Prompt: "one"}, toyLine{ID: "t2", Prompt: "two"})
+	f.pass()
+	if r := f.pass(); len(r.Unreadable)+len(r.Passed) != 0 {
+		t.Errorf("a whole session: %+v", r)
+	}
+}
+
 func TestSessionsThatAreLeftAlone(t *testing.T) {
 	ctx := context.Background()
 	f := newFixture(t)

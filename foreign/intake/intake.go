@@ -38,6 +38,8 @@ const (
 	LabelSource = "source"
 	// LabelPath is the path of the record.
 	LabelPath = "source_path"
+	// LabelUnreadable has the parts before the mark that cannot be read, as a list in JSON.
+	LabelUnreadable = "source_unreadable"
 	// LabelParent and LabelSubagent are those of a session that a tool call started.
 	LabelParent   = conversation.LabelParent
 	LabelSubagent = conversation.LabelSubagent
@@ -71,6 +73,9 @@ type Result struct {
 	Skipped string
 	// Unreadable are the parts of the record that could not be read.
 	Unreadable []error
+	// Passed are the parts that earlier passes could not read, and that this one did not
+	// read again because the turns behind them were copied.
+	Passed []string
 }
 
 // Reasons for Skipped.
@@ -133,6 +138,7 @@ type pass struct {
 	shared map[string]bool            // turns of the origin of a fork that come again
 	exists bool
 	path   string // where the session was when it was copied last
+	lost   lost   // what could not be read
 	title  string // of the conversation
 
 	origin   string // of a conversation that is a fork
@@ -141,7 +147,7 @@ type pass struct {
 
 func (p *pass) run(ctx context.Context) error {
 	if reason, err := p.load(ctx); err != nil || reason != "" {
-		p.result.Skipped = reason
+		p.result.Skipped, p.result.Passed = reason, p.lost.passed
 		return err
 	}
 	err := p.turns(ctx, p.mark())
@@ -157,6 +163,9 @@ func (p *pass) run(ctx context.Context) error {
 	}
 	p.result.Conversation = p.session.ID
 	if err := p.place(ctx); err != nil {
+		return err
+	}
+	if err := p.keepLost(ctx); err != nil {
 		return err
 	}
 	return p.raw(ctx)
@@ -189,6 +198,7 @@ func (p *pass) load(ctx context.Context) (string, error) {
 		return skippedOther, nil
 	}
 	p.exists, p.path, p.title = true, info.Labels[LabelPath], info.Title
+	p.lost.read(info.Labels[LabelUnreadable])
 	p.origin, p.forkedAt = info.ForkedFrom, info.ForkedFromSave
 	for save, err := range p.store.History(ctx, p.session.ID, nil) {
 		if err != nil {
@@ -224,6 +234,7 @@ func (p *pass) turns(ctx context.Context, from foreign.Mark) error {
 
 func (p *pass) copyTurns(ctx context.Context, from foreign.Mark) error {
 	if from == "" {
+		p.lost.again()
 		if err := p.recall(ctx); err != nil {
 			return err
 		}
@@ -231,6 +242,7 @@ func (p *pass) copyTurns(ctx context.Context, from foreign.Mark) error {
 	for t, err := range p.m.adapter.Turns(ctx, p.session, from) {
 		if foreign.Unreadable(err) {
 			p.result.Unreadable = append(p.result.Unreadable, err)
+			p.lost.found(err)
 			continue
 		}
 		if err != nil {
@@ -239,6 +251,7 @@ func (p *pass) copyTurns(ctx context.Context, from foreign.Mark) error {
 		if err := p.turn(ctx, t); err != nil {
 			return err
 		}
+		p.lost.pass()
 	}
 	return nil
 }
