@@ -40,6 +40,7 @@ func (c *Client) Upload(ctx context.Context, from transfer.Side, id string, encr
 		if err != nil {
 			return Moved{Moved: transfer.Moved{ID: id, Title: planned.Title}}, fmt.Errorf("upload conversation %s: %w", id, err)
 		}
+		out.TitleThere = planned.TitleThere
 		return out, nil
 	}
 }

@@ -83,9 +83,12 @@ const (
 
 // Moved is the result of one conversation.
 type Moved struct {
-	ID     string
-	Title  string
-	Status Status
+	ID    string
+	Title string
+	// TitleThere is the title that the target has and keeps, if it is another one: a title
+	// has no history that says which is newer.
+	TitleThere string
+	Status     Status
 	// Saves and Checkpoints count what was added, Rows other rows: message heads, JSON
 	// checkpoints, tool calls of runs.
 	Saves, Checkpoints, Rows int
@@ -227,6 +230,9 @@ func (m *mover) conversation(ctx context.Context, id string) error {
 		return err
 	}
 	moved := Moved{ID: id, Title: here.Conversation.GetTitle()}
+	if there.Conversation != nil && there.Conversation.GetTitle() != moved.Title {
+		moved.TitleThere = there.Conversation.GetTitle()
+	}
 	p := compare(here, there)
 	if moved.Status = p.status; p.status == Diverged && m.opts.Force {
 		moved.Status = Forced

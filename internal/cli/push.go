@@ -51,7 +51,7 @@ only with --decrypt.
 A conversation is copied with its checkpoints, including the JSON checkpoints and sources
 of an import. --all, without names, also copies everything else: agents with their logs,
 pins, the log of operations, and checkpoints without a conversation. Data that differs on
-the receiving side is not replaced, and the command names it.`
+the receiving side, such as a title, is not replaced, and the command names it.`
 
 func (a *app) pushCommand() *cobra.Command {
 	var flags moveFlags
@@ -193,6 +193,7 @@ func namedConversations(ctx context.Context, db *stet.DB, names []string) ([]str
 type movedJSON struct {
 	ID          string          `json:"id"`
 	Title       string          `json:"title"`
+	TitleThere  string          `json:"title_there,omitempty"`
 	Status      transfer.Status `json:"status"`
 	Saves       int             `json:"saves"`
 	Checkpoints int             `json:"checkpoints"`
@@ -248,7 +249,7 @@ func (a *app) moved(verb string, report *transfer.Report, flags moveFlags, faile
 		Checkpoints: report.Checkpoints, Agents: report.Agents, Pins: report.Pins, Operations: report.Operations,
 		Left: report.Left, Missing: report.Missing}
 	for _, c := range report.Conversations {
-		one := movedJSON{ID: c.ID, Title: c.Title, Status: c.Status, Saves: c.Saves, Checkpoints: c.Checkpoints, Rows: c.Rows}
+		one := movedJSON{ID: c.ID, Title: c.Title, TitleThere: c.TitleThere, Status: c.Status, Saves: c.Saves, Checkpoints: c.Checkpoints, Rows: c.Rows}
 		if c.Err != nil {
 			one.Error = c.Err.Error()
 		}
@@ -290,6 +291,9 @@ func moveText(v moveJSON) string {
 			fmt.Fprintf(&text, "  (%s, %s)", plural(int64(c.Saves), "save"), plural(int64(c.Checkpoints), "checkpoint"))
 		}
 		text.WriteByte('\n')
+		if c.TitleThere != "" {
+			fmt.Fprintf(&text, "left      the title of %s on the receiving side: %q\n", printable(c.ID), printable(c.TitleThere))
+		}
 	}
 	if n := v.Checkpoints + v.Agents + v.Pins + v.Operations; n > 0 {
 		fmt.Fprintf(&text, "also      %s, %s, %s, %s\n", plural(int64(v.Checkpoints), "checkpoint"), plural(int64(v.Agents), "agent"),
