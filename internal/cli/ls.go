@@ -281,10 +281,10 @@ func (a *app) conversationTable(ctx context.Context, db *stet.DB, list []lsRow) 
 			cutFront(printable(tilde(row.Workspace)), 40),
 		})
 	}
-	widths := fitColumns(columnWidths(rows, 8), a.width()-20, []int{7, 4, 3, 1}, 14)
+	widths := fitColumns(columnWidths(rows, 8), a.room()-20, []int{7, 4, 3, 1}, 14)
 	var text strings.Builder
 	for n, row := range rows {
-		left := a.width()
+		left := a.room()
 		for i, width := range widths {
 			if width == 0 {
 				continue

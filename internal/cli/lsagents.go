@@ -112,7 +112,7 @@ func (a *app) cloudAgentTable(agents []cloudagent.Agent) string {
 	widths := columnWidths(rows, 4)
 	var text strings.Builder
 	for _, row := range rows {
-		left := a.width()
+		left := a.room()
 		for i, width := range widths {
 			cell := pad(row[i], width)
 			left -= width + 2

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -129,6 +130,15 @@ func (a *app) width() int {
 		return w
 	}
 	return 100
+}
+
+// room returns how many columns a line of a table may have: those of the terminal. A file
+// or a program that reads the line has no edge.
+func (a *app) room() int {
+	if isTerminal(a.out) {
+		return a.width()
+	}
+	return math.MaxInt
 }
 
 // terminalSize returns the columns and rows of a terminal, or 0 for anything else.
