@@ -31,7 +31,7 @@ func (f *moveFlags) add(cmd *cobra.Command, force string) {
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would be copied, copy nothing")
 	flags.BoolVar(&f.plain, "decrypt", false, "allow copying an encrypted store into an unencrypted one")
 	flags.BoolVar(&f.all, "all", false, "copy everything, for a backup, including agents, pins, the log of operations and other checkpoints")
-	flags.StringVar(&f.remoteKey, "remote-key-file", "", "key file of REMOTE, if that is an encrypted directory")
+	flags.StringVar(&f.remoteKey, "remote-key-file", "", "key file of REMOTE, if that is encrypted (env STET_REMOTE_KEY_FILE)")
 }
 
 const moveHelp = `REMOTE is a directory with a store, or the http(s) address of a server. A server needs
@@ -47,6 +47,9 @@ own stay in its history as a branch ('stet log' shows it, 'stet fork' continues 
 Two directories with the same keys exchange sealed blobs unchanged. Otherwise, each side
 seals with its own keys. Data of an encrypted store is written to an unencrypted one
 only with --decrypt.
+
+--key-file, STET_KEY_FILE and STET_PASSPHRASE are the key of this store. That of REMOTE is
+--remote-key-file, STET_REMOTE_KEY_FILE or STET_REMOTE_PASSPHRASE.
 
 A conversation is copied with its checkpoints, including the JSON checkpoints and sources
 of an import. --all, without names, also copies everything else: agents with their logs,

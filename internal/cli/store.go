@@ -90,22 +90,6 @@ func (a *app) openStore(ctx context.Context, create bool) (*stet.DB, error) {
 	return stet.Open(ctx, dir, &opts)
 }
 
-// givenKey names the source of a key for this store: with a key, nothing may be
-// written unencrypted. The environment applies to the store in use, not to the other
-// side of a push.
-func (a *app) givenKey() string {
-	switch {
-	case a.keyFile != "":
-		return "--key-file"
-	case a.otherSide:
-	case os.Getenv("STET_KEY_FILE") != "":
-		return "STET_KEY_FILE"
-	case os.Getenv("STET_PASSPHRASE") != "":
-		return "STET_PASSPHRASE"
-	}
-	return ""
-}
-
 // keyForNothing explains why a key is refused for a store without a keyring.
 func (a *app) keyForNothing(ctx context.Context, dir, given string) error {
 	db, err := stet.Open(ctx, dir, &stet.Options{SQLite: &sqlite.Options{ReadOnly: true}})
@@ -187,7 +171,7 @@ func (a *app) unlock(ctx context.Context, dir string) (keyring.Unlock, error) {
 	if path := a.keyPath(); path != "" {
 		return keyring.KeyFile(path), nil
 	}
-	if phrase := os.Getenv("STET_PASSPHRASE"); phrase != "" {
+	if phrase := os.Getenv(a.keySources().phrase); phrase != "" {
 		return keyring.Passphrase(phrase, nil), nil
 	}
 	if path := usualKeyFile(dir); fileExists(path) {
@@ -198,20 +182,10 @@ func (a *app) unlock(ctx context.Context, dir string) (keyring.Unlock, error) {
 	if isCancelled(err) {
 		return keyring.Unlock{}, err
 	}
-	if err != nil && a.otherSide {
-		return keyring.Unlock{}, fmt.Errorf("%w: REMOTE is %s; pass --remote-key-file", stet.ErrLocked, dir)
-	}
-	if err != nil {
-		return keyring.Unlock{}, fmt.Errorf("%w: pass --key-file, or set STET_KEY_FILE or STET_PASSPHRASE", stet.ErrLocked)
+	if from := a.keySources(); err != nil {
+		return keyring.Unlock{}, fmt.Errorf("%w: %spass %s, or set %s or %s", stet.ErrLocked, a.whichStore(dir), from.flag, from.file, from.phrase)
 	}
 	return keyring.Passphrase(phrase, nil), nil
-}
-
-func (a *app) keyPath() string {
-	if a.keyFile != "" {
-		return a.keyFile
-	}
-	return os.Getenv("STET_KEY_FILE")
 }
 
 // usualKeyFile is the default key file of a store: outside of the store, so that a
