@@ -45,6 +45,17 @@ func (t Turn) SetRecorded(at time.Time) error {
 	return t.spool.append(t.number, Entry{Time: at, Name: "recorded", Recorded: true})
 }
 
+// Recorded reports whether a store has the beginning of one of the last two turns. A store
+// that is not there now was there then.
+func (s *Spool) Recorded(ctx context.Context) (bool, error) {
+	for _, read := range []func(context.Context) (Turn, error){s.Turn, s.Previous} {
+		if t, err := read(ctx); err != nil || t.Recorded {
+			return t.Recorded, err
+		}
+	}
+	return false, nil
+}
+
 // Ends counts the events that report the end of the turn or of its session.
 func (t Turn) Ends() (n int) {
 	for _, e := range t.Events {

@@ -237,7 +237,7 @@ func (a *app) hookDir() (string, error) {
 // recordEvent takes the checkpoint of an event and copies the session. It reports whether
 // a turn ended without words.
 func (a *app) recordEvent(ctx context.Context, adapter foreign.Adapter, event foreign.Event) (wordless bool, err error) {
-	err = a.withRecorder(ctx, adapter, true, func(db *stet.DB, r *recorder.Recorder) error {
+	err = a.withStoreOf(ctx, adapter, event, func(db *stet.DB, r *recorder.Recorder) error {
 		noticed := a.hookNotice(ctx, db, adapter, event)
 		open := r.Space
 		r.Space = func(ctx context.Context, dir string) (*checkpoint.Workspace, error) {
@@ -262,8 +262,7 @@ func (a *app) recordEvent(ctx context.Context, adapter foreign.Adapter, event fo
 	return wordless, err
 }
 
-// withRecorder opens the store for the events of an agent. Only an event that begins
-// something makes a store: one that was removed since stays removed.
+// withRecorder opens the store for the events of an agent.
 func (a *app) withRecorder(ctx context.Context, adapter foreign.Adapter, create bool, use func(*stet.DB, *recorder.Recorder) error) error {
 	return a.withStore(ctx, create, func(db *stet.DB) error {
 		r, err := a.recorder(db, adapter)
