@@ -42,6 +42,40 @@ func (r *Reader) Related(ctx context.Context, id string) (Related, error) {
 	return out, nil
 }
 
+// Below lists the conversations of all subagents of some conversations, and of subagents of
+// those, without the given ones. Each comes before those that it started.
+func (r *Reader) Below(ctx context.Context, ids ...string) ([]conversation.Info, error) {
+	started := map[string][]conversation.Info{} // by the conversation that started them
+	opts := &conversation.ListOptions{Limit: relatedPage}
+	for more := true; more; more = opts.Cursor != "" {
+		page, err := r.conversations.List(ctx, opts)
+		if err != nil {
+			return nil, err
+		}
+		for _, info := range page.Conversations {
+			if parent := info.SubagentOf(); parent != "" {
+				started[parent] = append(started[parent], info)
+			}
+		}
+		opts.Cursor = page.Next
+	}
+	var out []conversation.Info
+	seen := map[string]bool{}
+	for _, id := range ids {
+		seen[id] = true
+	}
+	for above := slices.Clone(ids); len(above) > 0; above = above[1:] {
+		for _, info := range started[above[0]] {
+			if seen[info.ID] {
+				continue
+			}
+			seen[info.ID] = true
+			out, above = append(out, info), append(above, info.ID)
+		}
+	}
+	return out, nil
+}
+
 // Family is a conversation with those of its subagents.
 type Family struct {
 	conversation.Info

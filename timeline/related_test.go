@@ -1,6 +1,7 @@
 package timeline_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stet-dev/stet/conversation"
@@ -65,5 +66,31 @@ func TestRelated(t *testing.T) {
 	}
 	if none, err := f.Related(ctx, "s1"); err != nil || len(none.Forks)+len(none.Subagents) != 0 {
 		t.Errorf("%+v, %v", none, err)
+	}
+}
+
+func TestBelow(t *testing.T) {
+	f := newFixture(t)
+	ctx := t.Context()
+	for id, parent := range map[string]string{"c": "", "s1": "c", "s2": "c", "deep": "s1", "round": "deep2", "deep2": "round", "other": "x"} {
+		_, err := f.store.Create(ctx, subagent(id, parent))
+		f.must(err)
+	}
+	for _, c := range []struct {
+		of   []string
+		want []string
+	}{{[]string{"c"}, []string{"deep", "s1", "s2"}}, {[]string{"c", "s1"}, []string{"deep", "s2"}}, {[]string{"round"}, []string{"deep2"}}, {[]string{"s2"}, nil}} {
+		below, err := f.Below(ctx, c.of...)
+		f.must(err)
+		var got []string
+		for _, info := range below {
+			got = append(got, info.ID)
+		}
+		if slices.Index(got, "deep") >= 0 && slices.Index(got, "deep") < slices.Index(got, "s1") {
+			t.Errorf("%v: a subagent comes before the one that started it: %v", c.of, got)
+		}
+		if slices.Sort(got); !slices.Equal(got, c.want) {
+			t.Errorf("%v: got %v, want %v", c.of, got, c.want)
+		}
 	}
 }

@@ -15,10 +15,11 @@ import (
 	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/timeline"
 )
 
 func (a *app) rmCommand() *cobra.Command {
-	var yes bool
+	var yes, subagents bool
 	cmd := &cobra.Command{
 		Use:     "rm NAME…",
 		Short:   "Remove conversations and agents",
@@ -28,16 +29,20 @@ This cannot be undone. Their content stays on disk until 'stet gc'; checkpoints 
 their files stay as well. If a conversation and an agent have the same name, the
 conversation is removed.
 
+Conversations of subagents stay when the one that started them is removed, and 'stet ls'
+then lists them by themselves. --subagents removes them, too.
+
 To remove a damaged or incomplete conversation, name it by its full id.`,
-		Example: "  stet rm 01JCX4\n  stet rm -y talk-1 talk-2",
+		Example: "  stet rm 01JCX4\n  stet rm --subagents 01JCX4\n  stet rm -y talk-1 talk-2",
 		Args:    cobra.MinimumNArgs(1),
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 			return a.completeConversations(cmd, nil, prefix)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withStore(cmd.Context(), false, func(db *stet.DB) error { return a.rm(cmd.Context(), db, args, yes) })
+			return a.withStore(cmd.Context(), false, func(db *stet.DB) error { return a.rm(cmd.Context(), db, args, yes, subagents) })
 		},
 	}
+	cmd.Flags().BoolVar(&subagents, "subagents", false, "also remove the conversations of subagents")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return cmd
 }
@@ -45,19 +50,30 @@ To remove a damaged or incomplete conversation, name it by its full id.`,
 type rmJSON struct {
 	Schema  string   `json:"schema"`
 	Removed []string `json:"removed"`
+	Left    []string `json:"subagents_left,omitempty"`
 }
 
-func (a *app) rm(ctx context.Context, db *stet.DB, names []string, yes bool) error {
+func (a *app) rm(ctx context.Context, db *stet.DB, names []string, yes, subagents bool) error {
 	ids, agents, err := removable(ctx, db, names)
 	if err != nil {
 		return err
 	}
+	below, err := subagentsOf(ctx, db, ids)
+	if err != nil {
+		return err
+	}
+	if subagents {
+		ids, below = slices.Concat(below, ids), nil
+	}
 	all := slices.Concat(ids, agents)
 	question := fmt.Sprintf("Remove %s (%s) permanently?", counted(ids, agents), few(all, 5))
+	if len(below) > 0 {
+		question = strings.TrimSuffix(question, "?") + fmt.Sprintf(", and leave %s of subagents (--subagents removes them, too)?", plural(int64(len(below)), "conversation"))
+	}
 	if err := a.agreed(ctx, yes, question); err != nil {
 		return err
 	}
-	value := rmJSON{Schema: "stet.rm.v1", Removed: []string{}}
+	value := rmJSON{Schema: "stet.rm.v1", Removed: []string{}, Left: below}
 	text := ""
 	for i, id := range all {
 		if i < len(ids) {
@@ -72,7 +88,27 @@ func (a *app) rm(ctx context.Context, db *stet.DB, names []string, yes bool) err
 		value.Removed = append(value.Removed, id)
 		text += "removed " + printable(id) + "\n"
 	}
+	if len(below) > 0 {
+		text += fmt.Sprintf("left    %s of subagents (%s); 'stet rm' removes them\n", plural(int64(len(below)), "conversation"), few(below, 5))
+	}
 	return a.print(value, text)
+}
+
+// subagentsOf returns the ids of the conversations that were started by some, those that
+// started no others first: what is left after an error is never without the one above it.
+func subagentsOf(ctx context.Context, db *stet.DB, ids []string) ([]string, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	infos, err := timeline.New(db.Checkpoints(), db.Conversations()).Below(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	var below []string
+	for _, info := range slices.Backward(infos) {
+		below = append(below, info.ID)
+	}
+	return below, nil
 }
 
 // removable returns what names stand for: conversations, and agents for the others.
