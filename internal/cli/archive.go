@@ -30,8 +30,9 @@ func (a *app) archiveCommand() *cobra.Command {
 		Long: `Move conversations that had no save for --idle, or the given ones, with their
 checkpoints and agents, into a few objects of the store's bucket. In a local store,
 these are files below packs in its directory. Archived conversations can be listed,
-read, searched and exported as before; changing one brings it back. The next 'stet gc'
-frees their space in the database.
+read, searched, renamed and exported as before. A save, a fork, or a pin of one of its
+checkpoints brings a conversation back. The next 'stet gc' frees the space in the
+database of those that are archived.
 
 Conversations that were archived earlier, brought back, and not changed since are
 skipped unless --all is given.
@@ -80,7 +81,7 @@ func (a *app) unarchiveCommand() *cobra.Command {
 		Use:               "unarchive CONV...",
 		Short:             "Bring archived conversations back into the database",
 		GroupID:           groupHouse,
-		Long:              "Bring back conversations that 'stet archive' moved out of the database. Changing one does that automatically.",
+		Long:              "Bring back conversations that 'stet archive' moved out of the database. A save, a fork, or a pin\nof one of its checkpoints does that, too; a new title does not.",
 		Example:           "  stet unarchive 01jcx4\n  stet unarchive --all",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeConversations,
