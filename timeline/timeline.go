@@ -72,9 +72,9 @@ type Entry struct {
 	// Quiet means that the entry adds nothing to its neighbours, such as a checkpoint
 	// before a turn that found nothing changed.
 	Quiet bool
-	// Operation describes what made the checkpoint, such as "rewind of turn 2", if that
-	// took out a single turn, or undid or repeated this. Such a turn stands, so no other
-	// entry shows that it is out.
+	// Operation describes what made the checkpoint, such as "rewind of turn 2" or "adopt
+	// try-x7k2m9-2", if that went to no checkpoint, or undid or repeated this. No other
+	// entry has such files: a turn that was taken out stands, and a branch is elsewhere.
 	Operation string
 	// Folded is the number of checkpoints on the way to this one, in the same turn, that
 	// History.Folded left out.
@@ -209,12 +209,13 @@ func (r *Reader) operations(ctx context.Context) ([]*checkpoint.Operation, error
 	return all, nil
 }
 
-// describe shows the entries of rewinds that took out a single turn, and of what undid or
-// repeated them, and sets Entry.Operation.
+// describe shows the entries of rewinds that went to no checkpoint, since they took out a
+// single turn or adopted a branch, and of what undid or repeated them, and sets
+// Entry.Operation.
 func (h *History) describe(ops []*checkpoint.Operation) {
 	out := make(map[uint64]string)
 	for _, op := range ops {
-		if op.Kind == checkpoint.OpRewind && op.Target == "" && strings.HasPrefix(op.Description, "rewind of turn ") {
+		if op.Kind == checkpoint.OpRewind && op.Target == "" && op.Description != "" {
 			out[op.Seq] = op.Description
 		}
 	}
