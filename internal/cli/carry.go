@@ -117,6 +117,9 @@ func (a *app) continuation(ctx context.Context, p *place, args []string) (foreig
 		if err != nil {
 			return foreign.Continuation{}, err
 		}
+		if rec == nil {
+			return foreign.Continuation{}, usage(fmt.Errorf("%q is the workspace now, which is at no turn; name a turn, or omit it", args[0]))
+		}
 		if rec.Conversation == "" {
 			return foreign.Continuation{}, usage(fmt.Errorf("%s does not belong to a conversation", rec.Name()))
 		}
