@@ -18,6 +18,12 @@ type Process struct {
 	Command string
 }
 
+// same reports whether two descriptions are of one process.
+func (p Process) same(other Process) bool {
+	p.Command = other.Command
+	return p == other
+}
+
 // Life is whether a process is running.
 type Life int
 

@@ -51,7 +51,8 @@ type Turns []Turn
 //
 // A turn ends with a checkpoint on its after side, when its holder begins another
 // one, or when its holder is gone. In the latter two cases it ended at its last
-// checkpoint, and later changes may or may not be its work.
+// checkpoint, and later changes may or may not be its work. It also ends when a holder
+// begins a turn that works inside of it, as an agent does that a supervisor runs.
 func (ts Turns) Observe(rec *Record, by Holder, life func(Process) Life) (atWork, after Turns) {
 	speaks := rec.Conversation != "" && rec.Kind != Safety && rec.Kind != Rewound
 	for _, t := range ts {
@@ -61,6 +62,7 @@ func (ts Turns) Observe(rec *Record, by Holder, life func(Process) Life) (atWork
 		case t.Lost || own && rec.Side == Before:
 			seen.Lost = true
 		case own && rec.Side == After && !t.newerThan(rec) && !rec.unfinished:
+		case speaks && rec.Side == Before && t.Holder.contains(by):
 		case own || t.alive(rec.Time, life):
 			if own || speaks && rec.Conversation == t.Conversation && t.Holder.ID == "" {
 				t.Seen = rec.Time
@@ -78,6 +80,20 @@ func (ts Turns) Observe(rec *Record, by Holder, life func(Process) Life) (atWork
 		})
 	}
 	return atWork, after
+}
+
+// contains reports whether all processes of another holder are among this one's, which has
+// more.
+func (h *Holder) contains(other Holder) bool {
+	if len(other.Processes) == 0 || len(h.Processes) <= len(other.Processes) {
+		return false
+	}
+	for _, p := range other.Processes {
+		if !slices.ContainsFunc(h.Processes, p.same) {
+			return false
+		}
+	}
+	return true
 }
 
 // newerThan reports whether the turn came after the one of a checkpoint: the end of

@@ -195,6 +195,31 @@ func TestChangedAfterALostTurn(t *testing.T) {
 	same(t, "named by B", lines(f.plan(RewindRequest{To: b.ID, Conversation: "B", Paths: []string{"whose"}})), nil)
 }
 
+// A turn that begins in a process of another one, which has more, takes its work over. Turns of
+// the same process, such as sessions of one server, stay rivals.
+func TestTurnInsideAnother(t *testing.T) {
+	f := newFixture(t)
+	f.processes(1, 2)
+	outer, inner, rival := hold("outer", 1, 1), hold("inner", 1, 2), hold("rival", 1, 2)
+	outer.by.Processes = append(outer.by.Processes, inner.by.Processes...)
+	c1 := f.save(outer.at(Before))
+	f.write("before", "outer\n")
+	f.save(inner.at(Before))
+	f.write("during", "inner\n")
+	f.save(inner.at(After))
+	f.write("between", "user\n")
+	if open, err := f.w.AtWork(t.Context()); err != nil || len(open) != 0 {
+		t.Errorf("still at work: %+v, %v", open, err)
+	}
+	f.save(inner.at(Before))
+	f.save(rival.at(Before))
+	if open, err := f.w.AtWork(t.Context()); err != nil || len(open) != 2 {
+		t.Errorf("at work: %+v, %v, want both sessions of the process", open, err)
+	}
+	same(t, "outer", lines(f.plan(RewindRequest{To: c1.ID, Conversation: "outer"})), []string{"delete before", "keep between", "keep during"})
+	same(t, "inner", lines(f.plan(RewindRequest{To: c1.ID, Conversation: "inner"})), []string{"keep before", "keep between", "delete during"})
+}
+
 // What changed while one turn went on and another one was killed is nobody's; what
 // changed afterwards is not in doubt.
 func TestTurnIsKilledBesideAnother(t *testing.T) {
