@@ -48,7 +48,9 @@ can be made, the command is not started.
 show' and 'stet search'. The command then writes to a pipe instead of your terminal.
 
 If several commands or agents work in a directory at the same time, the author of a
-change is unknown: a rewind keeps such changes, unless you name the file. If 'stet run'
+change is unknown: a rewind keeps such changes, unless you name the file. An agent that
+is connected (see 'stet connect') records its own turns, with the prompts, and the run
+leaves the changes to them. If 'stet run'
 is killed, its turn ends when its command ends, and changes after its last checkpoint
 count as yours; 'stet status' shows a command that is still running.`,
 		Example: "  stet run -- claude\n  stet run -- make generate\n  stet -c 01JCX4 run -- codex exec 'add a test'",
@@ -98,6 +100,8 @@ type supervised struct {
 	changed []string
 	// unsaid is why the conversation lacks the turn, although its files are captured.
 	unsaid error
+	// sessions are those of connected agents that took the run's turn over.
+	sessions []checkpoint.Place
 
 	command string      // as it was given
 	printed *keptOutput // nil unless it is kept
@@ -240,6 +244,9 @@ func (s *supervised) begin(ctx context.Context) error {
 
 // end saves the run and its changes as a turn. A run that did nothing leaves none.
 func (s *supervised) end(ctx context.Context, code int) error {
+	if s.takenOver(ctx) {
+		return s.leave(ctx, code)
+	}
 	looked := false
 	err := s.save(ctx, checkpoint.Request{
 		Side: checkpoint.After,
@@ -329,6 +336,9 @@ func (s *supervised) save(ctx context.Context, req checkpoint.Request) error {
 // known. It reports a failure once: the command goes on, and the checkpoint at its end, which
 // looks at everything, shows whether all is well.
 func (s *supervised) burst(ctx context.Context, paths []string) {
+	if s.takenOver(ctx) {
+		return
+	}
 	if s.changed != nil && paths != nil {
 		s.changed = append(s.changed, paths...)
 	} else {
@@ -446,6 +456,7 @@ func (s *supervised) report(ctx context.Context, code int) error {
 		return a.printJSON(map[string]any{
 			"schema": "stet.run.v1", "conversation": conv, "turn": turn, "before": s.first.ID, "after": s.last.ID,
 			"files": n, "exit_code": code, "ignored_changed": namesJSON(s.ignored), "repositories_lost": namesJSON(s.lost),
+			"sessions": s.sessionsJSON(),
 		})
 	}
 	if len(s.ignored) > 0 {
@@ -454,10 +465,10 @@ func (s *supervised) report(ctx context.Context, code int) error {
 	if len(s.lost) > 0 {
 		a.warn("%s", repositoriesText(s.lost))
 	}
-	if s.empty {
+	if s.empty && len(s.sessions) == 0 {
 		a.say("stet: nothing changed")
 		return nil
 	}
-	a.say("stet: %s to %s  %s changed · revert: stet rewind %s", s.first.Name(), s.last.Name(), plural(int64(n), "file"), s.first.Name())
+	a.say("stet: %s to %s  %s changed · revert: %s", s.first.Name(), s.last.Name(), plural(int64(n), "file"), s.revert())
 	return nil
 }
