@@ -17,7 +17,7 @@ var (
 	// message stays in the queue.
 	ErrNotTaken = fault.New(fault.Busy, "the server did not accept the message")
 	// ErrProtocol says that the peer sent something that has no place in a run.
-	ErrProtocol = fault.New(fault.Invalid, "protocol violation")
+	ErrProtocol = fault.Named(fault.Invalid, "protocol-violation", "protocol violation")
 	// ErrUnsupported says that a tool or an action is not supported here.
 	ErrUnsupported = fault.New(fault.Unsupported, "not supported")
 	// ErrInvalid says that an argument is invalid.

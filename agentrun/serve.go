@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -60,6 +61,7 @@ const (
 	maxQueued     = 64 // actions that wait for the turn to end
 	maxPrefetched = 10_000
 	maxDepth      = 32 // subagents of subagents
+	maxEarly      = 16 // frames up to the run request
 )
 
 // session is one run on the server.
@@ -121,8 +123,11 @@ func Serve(ctx context.Context, stream ServerStream, opts ServeOptions) error {
 
 // firstFrame returns the run request. Clients may send others before it.
 func firstFrame(stream ServerStream) (*agentv1.AgentRunRequest, error) {
-	for range 16 {
+	for range maxEarly {
 		msg, err := stream.Receive()
+		if errors.Is(err, io.EOF) {
+			return nil, protocol("the stream ended without a run request")
+		}
 		if err != nil {
 			return nil, fmt.Errorf("receive run request: %w", err)
 		}
@@ -134,7 +139,7 @@ func firstFrame(stream ServerStream) (*agentv1.AgentRunRequest, error) {
 			return nil, protocol("the first frame is %T, want a run request", m)
 		}
 	}
-	return nil, protocol("the stream ended without a run request")
+	return nil, protocol("there is no run request among the first %d frames", maxEarly)
 }
 
 func checkRequest(r *agentv1.AgentRunRequest) error {

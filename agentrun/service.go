@@ -25,25 +25,63 @@ func NewService(opts ServeOptions) *Service { return &Service{opts: opts} }
 
 // Run implements agentv1connect.AgentServiceHandler.
 func (s *Service) Run(ctx context.Context, stream *connect.BidiStream[agentv1.AgentClientMessage, agentv1.AgentServerMessage]) error {
-	return ConnectError(Serve(ctx, stream, s.opts))
+	return ConnectError(Serve(ctx, served{stream}, s.opts))
 }
 
+// served is the stream of a client. It marks the errors of frames that were not accepted.
+type served struct {
+	*connect.BidiStream[agentv1.AgentClientMessage, agentv1.AgentServerMessage]
+}
+
+// Receive implements ServerStream.
+func (s served) Receive() (*agentv1.AgentClientMessage, error) {
+	msg, err := s.BidiStream.Receive()
+	var refused *connect.Error
+	if errors.As(err, &refused) && (refused.Code() == connect.CodeInvalidArgument || refused.Code() == connect.CodeResourceExhausted) {
+		err = &refusedFrame{refused}
+	}
+	return msg, err
+}
+
+// refusedFrame says that a frame was not accepted, in words for the client that sent it.
+// It is a type of its own because an agent, which may be a client itself, can also fail
+// with an error of connect; that one is not for this client.
+type refusedFrame struct{ said *connect.Error }
+
+func (r *refusedFrame) Error() string { return r.said.Error() }
+
+// Unwrap returns the error of connect.
+func (r *refusedFrame) Unwrap() error { return r.said }
+
 // ConnectError converts an error of Serve for connect. The client gets the text of a
-// *Failure and of protocol errors, but only the code and a general description of
-// others.
+// *Failure and of protocol errors, but only the code, the reason and a general
+// description of others.
 func ConnectError(err error) error {
 	var failure *Failure
+	var refused *refusedFrame
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &failure):
 		return connect.NewError(connect.CodeInternal, failure)
+	case errors.As(err, &refused):
+		return refused.said
 	case errors.Is(err, ErrProtocol):
-		return connect.NewError(wirecode.Of(fault.Invalid), err)
+		return named(wirecode.Of(fault.Invalid), err, ErrProtocol)
 	}
 	code, why := meaning(err)
-	return connect.NewError(code, fmt.Errorf("run: %w", why))
+	return named(code, fmt.Errorf("run: %w", why), why)
 }
+
+// named returns an error with the reasons of kind.
+func named(code connect.Code, err, kind error) error {
+	out := connect.NewError(code, err)
+	wirecode.Name(out.Meta(), kind)
+	return out
+}
+
+// errMalformed says that the state of a request cannot be read.
+var errMalformed = fault.Under(wirelimit.ErrMalformed, "", "the state is malformed")
 
 // meaning returns the code of an error, and what a client may know about it.
 func meaning(err error) (connect.Code, error) {
@@ -55,7 +93,7 @@ func meaning(err error) (connect.Code, error) {
 	}
 	switch {
 	case errors.Is(err, blob.ErrInvalidID), errors.Is(err, wirelimit.ErrMalformed), errors.Is(err, wirelimit.ErrExceeded):
-		return wirecode.Of(fault.Invalid), errors.New("the state is malformed")
+		return wirecode.Of(fault.Invalid), errMalformed
 	case errors.Is(err, ErrConnectionLost), errors.Is(err, blob.ErrClosed):
 		return wirecode.Of(fault.Unreachable), ErrConnectionLost
 	case errors.Is(err, ErrUnsupported):

@@ -77,7 +77,7 @@ func newBlob(b *stetv1.NewBlob) (blob.Blob, error) {
 		}
 	}
 	if one.Keep < 0 || one.Keep > 0 && one.Like.IsZero() {
-		return blob.Blob{}, connect.NewError(connect.CodeInvalidArgument, errors.New("keep needs a blob to keep from"))
+		return blob.Blob{}, invalid("keep needs a blob to keep from")
 	}
 	return one, nil
 }
@@ -165,7 +165,7 @@ func (s *blobService) PutStream(ctx context.Context, stream *connect.ClientStrea
 		if err := stream.Err(); err != nil {
 			return nil, err
 		}
-		return nil, connect.NewError(connect.CodeInvalidArgument, errors.New("the stream is empty"))
+		return nil, missing("the stream is empty")
 	}
 	first := stream.Msg()
 	id, err := blob.IDFromBytes(first.GetId())

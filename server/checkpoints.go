@@ -29,12 +29,6 @@ import (
 // others can use it in between.
 type checkpointService struct{ db *stet.DB }
 
-func invalid(format string, args ...any) error {
-	return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf(format, args...))
-}
-
-func errNoWorkspace() error { return invalid("name the workspace by its absolute path or its id") }
-
 // in calls do with an open workspace.
 func (s *checkpointService) in(ctx context.Context, name string, do func(*checkpoint.Workspace) error) error {
 	return s.inBy(ctx, s.db.Checkpoints(), name, do)
@@ -78,7 +72,7 @@ func (s *checkpointService) directory(ctx context.Context, name string) (string,
 	case filepath.IsAbs(name):
 		return name, nil
 	case !isWorkspaceID(name):
-		return "", errNoWorkspace()
+		return "", errNoWorkspace(name)
 	}
 	return s.db.Checkpoints().WorkspacePath(ctx, name)
 }
@@ -107,7 +101,7 @@ func workspaceID(ctx context.Context, name string) (string, error) {
 	case name == "" || isWorkspaceID(name):
 		return name, nil
 	case !filepath.IsAbs(name):
-		return "", errNoWorkspace()
+		return "", errNoWorkspace(name)
 	}
 	path := filepath.Clean(name)
 	if allowed, err := callOf(ctx).where.resolve(path); err == nil {
@@ -213,7 +207,7 @@ func (s *checkpointService) List(ctx context.Context, req *stetv1.ListCheckpoint
 	return wire.Fitting(uint32(wire.PageSize(req.GetPage().GetLimit())), func(limit int) (*stetv1.ListCheckpointsResponse, error) {
 		before := req.GetPage().GetCursor()
 		if before != "" && !checkpoint.ValidID(before) {
-			return nil, invalid("invalid cursor for this list")
+			return nil, errCursor()
 		}
 		d, err := s.describer(ctx)
 		if err != nil {

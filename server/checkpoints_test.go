@@ -48,6 +48,9 @@ func refuse[Req, Res any](t *testing.T, f func(context.Context, *Req) (*Res, err
 	if !errors.As(err, &wire) || wire.Code() != code {
 		t.Fatalf("%T: got %v, want %v", m, err, code)
 	}
+	if bad := mistake(err); bad != "" {
+		t.Errorf("%T: %s: %v", m, bad, err)
+	}
 	return wire.Message()
 }
 

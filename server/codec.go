@@ -45,7 +45,8 @@ func (binary) Unmarshal(data []byte, msg any) error {
 	if !ok {
 		return errNoMessage
 	}
-	return tooMuch(m, wirelimit.Unmarshal(data, m, nil))
+	carry(m, wirelimit.Unmarshal(data, m, nil))
+	return nil
 }
 
 // text is connect's codec for JSON with the same limits.
@@ -73,7 +74,8 @@ func (text) Unmarshal(data []byte, msg any) error {
 		return errNoMessage
 	}
 	if err := checkJSON(data); err != nil {
-		return tooMuch(m, err)
+		carry(m, err)
+		return nil
 	}
 	if err := protojson.Unmarshal(data, m); err != nil {
 		mark(m, explainJSON(data, m.ProtoReflect().Descriptor(), err))
@@ -83,7 +85,8 @@ func (text) Unmarshal(data []byte, msg any) error {
 	if err != nil {
 		return err
 	}
-	return tooMuch(m, wirelimit.Check(raw, m.ProtoReflect().Descriptor(), nil))
+	carry(m, wirelimit.Check(raw, m.ProtoReflect().Descriptor(), nil))
+	return nil
 }
 
 // Limits of JSON before it is parsed. They limit memory and time; the message is

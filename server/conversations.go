@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"sync"
 
-	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stet-dev/stet"
@@ -137,7 +136,7 @@ func setState(ctx context.Context, c *conversation.Conversation, m *stetv1.SaveC
 			return err
 		}
 		if len(lost) > 0 {
-			return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("fields that cannot be stored: %q", lost))
+			return invalid("fields that cannot be stored: %q", lost)
 		}
 		return c.SetState(ctx, decoded)
 	case *stetv1.SaveConversationRequest_Root:
@@ -147,7 +146,7 @@ func setState(ctx context.Context, c *conversation.Conversation, m *stetv1.SaveC
 		}
 		return c.SetRoot(ctx, root)
 	}
-	return connect.NewError(connect.CodeInvalidArgument, errors.New("the state is missing"))
+	return missing("the state is missing")
 }
 
 func wireSave(s conversation.Save) *stetv1.Save {
@@ -212,7 +211,7 @@ func (s *conversationService) History(ctx context.Context, req *stetv1.Conversat
 		if cursor := req.GetPage().GetCursor(); cursor != "" {
 			before, err := strconv.ParseUint(cursor, 10, 64)
 			if err != nil || before < 2 {
-				return nil, connect.NewError(connect.CodeInvalidArgument, errors.New("invalid cursor for this list"))
+				return nil, errCursor()
 			}
 			opts.To = before - 1
 		}

@@ -9,7 +9,9 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/stet-dev/stet/conversation/wirelimit"
 	"github.com/stet-dev/stet/fault"
+	"github.com/stet-dev/stet/internal/wirecode"
 )
 
 // withDetail attaches a message to an error.
@@ -91,7 +93,17 @@ type unmarked struct{ connect.StreamingHandlerConn }
 // Receive implements connect.StreamingHandlerConn.
 func (u unmarked) Receive(msg any) error {
 	if err := u.StreamingHandlerConn.Receive(msg); err != nil {
-		return err
+		return received(err)
 	}
 	return wireError(marked(msg))
+}
+
+// received gives an error of receiving its reason. Connect reports what is no message of
+// its protocol, such as a cut frame, as an error of arguments.
+func received(err error) error {
+	var known *connect.Error
+	if errors.As(err, &known) && known.Code() == connect.CodeInvalidArgument {
+		wirecode.Name(known.Meta(), wirelimit.ErrMalformed)
+	}
+	return err
 }

@@ -19,15 +19,6 @@ var exceptions = map[string]connect.Code{
 	"rewind-interrupted":   connect.CodeUnavailable,        // the next call opens the workspace again, which ends the rewind
 }
 
-// Headers that name an error more precisely than its code. They come as headers or,
-// after a stream or with gRPC, as trailers.
-const (
-	// reasonHeader has the reasons of an error, the most serious one first.
-	reasonHeader = "Stet-Error"
-	// classHeader has its class.
-	classHeader = "Stet-Error-Class"
-)
-
 // codeOf returns the code of an error. An error without a reason is not meant for
 // callers, and is internal.
 func codeOf(err error) connect.Code {
@@ -46,13 +37,7 @@ func codeOf(err error) connect.Code {
 
 // withReasons adds the headers for err.
 func withReasons(out *connect.Error, err error) *connect.Error {
-	reasons := fault.Reasons(err)
-	for _, reason := range reasons {
-		out.Meta().Add(reasonHeader, reason)
-	}
-	if len(reasons) > 0 {
-		out.Meta().Set(classHeader, fault.Declared(err).String())
-	}
+	wirecode.Name(out.Meta(), err)
 	return out
 }
 

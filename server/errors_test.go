@@ -17,6 +17,7 @@ import (
 	"github.com/stet-dev/stet/cloudagent"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/fault"
+	"github.com/stet-dev/stet/internal/wirecode"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/pack"
 	"github.com/stet-dev/stet/postgres"
@@ -71,7 +72,7 @@ func TestErrorsHaveTheirCodes(t *testing.T) {
 			t.Errorf("%v: got %v, want %v", test.err, connect.CodeOf(err), test.code)
 			continue
 		}
-		if got := out.Meta().Values(reasonHeader); !slices.Equal(got, test.reasons) {
+		if got := out.Meta().Values(wirecode.ReasonHeader); !slices.Equal(got, test.reasons) {
 			t.Errorf("%v: got the reasons %q, want %q", test.err, got, test.reasons)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"unicode/utf8"
 
-	"connectrpc.com/connect"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -50,7 +49,7 @@ func (s *conversationService) Inspect(ctx context.Context, req *stetv1.InspectRe
 	res := &stetv1.InspectResponse{Kind: kind.String(), Size: int64(len(data)), HashOk: true}
 	refs, err := graph.Refs(kind, data)
 	if err != nil {
-		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("this blob is not a %s: %w", kind, err))
+		return nil, wire.Error(graph.ErrMalformed, "this blob is not a %s: %v", kind, err)
 	}
 	for i, r := range refs {
 		if i == inspectRefs {
@@ -119,7 +118,7 @@ func addFields(res *stetv1.InspectResponse, kind graph.Kind, data []byte) error 
 	}
 	m := known.New().Interface()
 	if err := wirelimit.Unmarshal(data, m, nil); err != nil {
-		return connect.NewError(connect.CodeInvalidArgument, err)
+		return wire.Error(graph.ErrMalformed, "%v", err)
 	}
 	m.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		if f.Kind() == protoreflect.BytesKind {

@@ -15,8 +15,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
-
-	"github.com/stet-dev/stet/fault"
 )
 
 // gRPC server reflection shows tools such as grpcurl what a server offers. Its
@@ -68,12 +66,12 @@ func answerReflection(stream *connect.BidiStream[reflectionRequest, reflectionRe
 			return nil
 		}
 		if err != nil {
-			return err
+			return received(err)
 		}
 		number, body, err := request.answer(services, sent)
 		switch {
 		case errors.Is(err, errNoQuestion):
-			return connect.NewError(connect.CodeInvalidArgument, err)
+			return wireError(err)
 		case err != nil:
 			number = responseError
 			body = protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(connect.CodeNotFound))
@@ -90,7 +88,7 @@ func answerReflection(stream *connect.BidiStream[reflectionRequest, reflectionRe
 	}
 }
 
-var errNoQuestion = fault.New(fault.Invalid, "unknown reflection request")
+var errNoQuestion = invalid("unknown reflection request")
 
 // answer returns a field of the response. sent holds the files that the peer has.
 func (r *reflectionRequest) answer(services []string, sent map[string]bool) (protowire.Number, []byte, error) {

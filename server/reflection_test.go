@@ -14,6 +14,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
+
+	"github.com/stet-dev/stet/fault"
 )
 
 // reflected opens a stream to handlers of reflection.
@@ -150,5 +152,8 @@ func TestReflectionRequestsThatAreBroken(t *testing.T) {
 	}
 	if _, _, err := r.answer(services, nil); err != errNoQuestion {
 		t.Errorf("a request without a question: %v", err)
+	}
+	if reasons := fault.Reasons(errNoQuestion); len(reasons) == 0 {
+		t.Error("a request without a question has no reason")
 	}
 }

@@ -167,7 +167,7 @@ func showMerged(ctx context.Context, blobs blob.Store, p *checkpoint.Plan, files
 func (s *checkpointService) Rewind(ctx context.Context, req *stetv1.RewindRequest) (*stetv1.RewindResponse, error) {
 	m, token := req.GetPlan(), req.GetPlanToken()
 	if token == "" {
-		return nil, invalid("a rewind needs the token of its plan")
+		return nil, missing("a rewind needs the token of its plan")
 	}
 	return s.back(ctx, m.GetWorkspace(), func(w *checkpoint.Workspace) (*checkpoint.Applied, error) {
 		p, err := plan(ctx, w, m)
@@ -258,7 +258,7 @@ func (s *checkpointService) Operations(ctx context.Context, req *stetv1.Operatio
 		if cursor := req.GetPage().GetCursor(); cursor != "" {
 			var err error
 			if before, err = strconv.ParseUint(cursor, 10, 64); err != nil || before == 0 {
-				return nil, invalid("invalid cursor for this list")
+				return nil, errCursor()
 			}
 		}
 		if filepath.IsAbs(place) { // the log of a directory outlives it

@@ -125,7 +125,7 @@ func (s *rowService) lost(ctx context.Context, b *kv.Batch) ([]string, error) {
 // nothing from now on.
 func (s *rowService) Watch(ctx context.Context, req *stetv1.WatchRequest, stream *connect.ServerStream[stetv1.WatchResponse]) error {
 	if req.GetRange() == nil {
-		return connect.NewError(connect.CodeInvalidArgument, errors.New("the range is missing"))
+		return missing("the range is missing")
 	}
 	changes := s.db.Rows().Watch(ctx, keyRange(req.GetRange()))
 	for {

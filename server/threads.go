@@ -175,7 +175,7 @@ func parseFrameCursor(cursor string) (thread.Key, error) {
 	}
 	parts := strings.Split(cursor, "\n")
 	if len(parts) != 3 {
-		return thread.Key{}, invalid("invalid cursor for this list")
+		return thread.Key{}, errCursor()
 	}
 	return thread.Key{ID: parts[0], Thread: parts[1], Namespace: parts[2]}, nil
 }

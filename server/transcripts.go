@@ -171,7 +171,7 @@ func part(text string) string {
 func (s *conversationService) Export(ctx context.Context, req *stetv1.ExportConversationRequest, stream *connect.ServerStream[stetv1.ExportConversationResponse]) error {
 	format, err := transcript.ParseFormat(req.GetFormat())
 	if err != nil {
-		return connect.NewError(connect.CodeInvalidArgument, err)
+		return invalid("%v", err)
 	}
 	t, err := s.transcript(ctx, &stetv1.TranscriptRequest{Id: req.GetId()})
 	if err != nil {

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"connectrpc.com/connect"
@@ -34,7 +33,7 @@ func (s *transferService) Upload(ctx context.Context, stream *connect.ClientStre
 		m := stream.Msg()
 		if in == nil {
 			if m.GetId() == "" {
-				return nil, connect.NewError(connect.CodeInvalidArgument, errors.New("the first message must name the conversation"))
+				return nil, missing("the first message must name the conversation")
 			}
 			in = transfer.Receive(s.side(), m.GetId(), &transfer.Options{Force: m.GetForce()})
 			defer in.Close()
@@ -55,7 +54,7 @@ func (s *transferService) Upload(ctx context.Context, stream *connect.ClientStre
 		return nil, err
 	}
 	if in == nil {
-		return nil, connect.NewError(connect.CodeInvalidArgument, errors.New("the stream is empty"))
+		return nil, missing("the stream is empty")
 	}
 	moved, err := in.Finish(ctx)
 	if err != nil {
@@ -102,7 +101,7 @@ func (s *transferService) Download(ctx context.Context, req *stetv1.DownloadConv
 // conversation needs it.
 func (s *transferService) some(ctx context.Context, id string, wanted [][]byte, send func(transfer.Part) error) error {
 	if len(wanted) > maxWanted {
-		return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("%d blobs; ask for at most %d at once", len(wanted), maxWanted))
+		return invalid("%d blobs; ask for at most %d at once", len(wanted), maxWanted)
 	}
 	ids := make([]blob.ID, len(wanted))
 	for i, raw := range wanted {

@@ -15,6 +15,7 @@ import (
 	"github.com/stet-dev/stet/conversation/wirelimit"
 	"github.com/stet-dev/stet/fault"
 	"github.com/stet-dev/stet/internal/spelling"
+	"github.com/stet-dev/stet/server/internal/wire"
 )
 
 // errUnknownField says that a message in JSON has a field that its type does not have.
@@ -22,8 +23,8 @@ var errUnknownField = fault.Named(fault.Invalid, "unknown-field", "unknown field
 
 // An error of a codec cannot carry a reason to the caller: connect wraps it in its
 // own error, and answers a unary call with that before any interceptor runs. The
-// codec for JSON therefore leaves its error in the message, as an unknown field, and
-// the interceptor that codes errors takes it out.
+// codecs therefore leave their errors in the message, as an unknown field, and the
+// interceptor that codes errors takes it out.
 
 // markField is a number that no message uses.
 const markField = protowire.MaxValidNumber
@@ -35,8 +36,9 @@ var markSecret = func() []byte {
 	return secret
 }()
 
-// markKinds are the errors that are left in messages, each marked by its place.
-var markKinds = []error{errUnknownField, wirelimit.ErrMalformed, wirelimit.ErrExceeded, wirelimit.ErrTooDeep}
+// markKinds are the errors that are left in messages, each marked by its place. The last
+// one that an error is counts, and the first one if it is none of them.
+var markKinds = []error{wirelimit.ErrMalformed, errUnknownField, wirelimit.ErrExceeded, wirelimit.ErrTooDeep}
 
 // mark replaces the content of a message with an error.
 func mark(m proto.Message, err error) {
@@ -52,14 +54,12 @@ func mark(m proto.Message, err error) {
 	m.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, markField, protowire.BytesType), content))
 }
 
-// tooMuch lets a message carry an error that says that it exceeds a limit: connect gives the
-// errors of a codec the wrong code and no reason.
-func tooMuch(m proto.Message, err error) error {
-	if errors.Is(err, wirelimit.ErrExceeded) || errors.Is(err, wirelimit.ErrTooDeep) {
+// carry lets a message carry the error of a codec, if there is one: connect gives it the
+// wrong code or no reason.
+func carry(m proto.Message, err error) {
+	if err != nil {
 		mark(m, err)
-		return nil
 	}
-	return err
 }
 
 // marked returns the error that a message carries, or nil.
@@ -76,18 +76,8 @@ func marked(msg any) error {
 	if !ok {
 		return nil
 	}
-	return &codecError{kind: markKinds[value[0]], text: string(value[1:])}
+	return wire.Error(markKinds[value[0]], "%s", value[1:])
 }
-
-// codecError is an error of a codec, taken out of a message.
-type codecError struct {
-	kind error
-	text string
-}
-
-func (e *codecError) Error() string { return e.text }
-
-func (e *codecError) Unwrap() error { return e.kind }
 
 // explainJSON returns the error for JSON that the parser rejected with err. It names
 // the first unknown field; other errors are the parser's.

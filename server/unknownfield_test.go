@@ -40,7 +40,7 @@ func (typed) Unmarshal(data []byte, msg any) error {
 
 // send calls a procedure with a text and returns the error of the answer.
 func send(ctx context.Context, c *http.Client, url, text string, streams bool, opts ...connect.ClientOption) error {
-	call := connect.NewClient[written, written](c, url, append(opts, connect.WithCodec(typed{}))...)
+	call := connect.NewClient[written, written](c, url, append([]connect.ClientOption{connect.WithCodec(typed{})}, opts...)...)
 	msg := &written{[]byte(text)}
 	if !streams {
 		_, err := call.CallUnary(ctx, connect.NewRequest(msg))
@@ -137,7 +137,7 @@ func TestReasonsOfRefusedMessages(t *testing.T) {
 		{"ConversationService/List", deep, connect.CodeResourceExhausted, "limit-exceeded"},
 		{"ConversationService/Search", `{"query": ""}`, connect.CodeInvalidArgument, "empty-query"},
 		{"ConversationService/Search", `{"query": "x", "page": {"cursor": "?"}}`, connect.CodeInvalidArgument, "invalid-cursor"},
-		{"CheckpointService/Create", `{"workspace": "/", "side": 77}`, connect.CodeInvalidArgument, ""},
+		{"CheckpointService/Create", `{"workspace": "/", "side": 77}`, connect.CodeInvalidArgument, "invalid-argument"},
 	} {
 		err := send(t.Context(), hc, base+"/stet.v1."+test.call, test.text, false)
 		var wire *connect.Error

@@ -3,7 +3,9 @@
 //
 //	code := wirecode.Of(fault.Declared(err))
 //
-// It decides neither what a caller may read of an error nor which errors are for
+// An error also crosses it with the names that [Name] gives it.
+//
+// This package decides neither what a caller may read of an error nor which errors are for
 // callers at all; the services do.
 package wirecode
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -33,6 +35,25 @@ func TestEnded(t *testing.T) {
 	} {
 		if got, ok := Ended(err); got != want || ok != (want != 0) {
 			t.Errorf("%v: %v, %v", err, got, ok)
+		}
+	}
+}
+
+func TestName(t *testing.T) {
+	absent := fault.Named(fault.NotFound, "test-absent", "absent")
+	for _, test := range []struct {
+		err     error
+		reasons []string
+		class   string
+	}{
+		{errors.New("other"), nil, ""},
+		{fault.New(fault.Busy, "without a reason"), nil, ""},
+		{fmt.Errorf("read: %w: %w", absent, fault.Named(fault.Damaged, "test-torn", "torn")), []string{"test-torn", "test-absent"}, "damaged"},
+	} {
+		h := http.Header{}
+		Name(h, test.err)
+		if got := h.Values(ReasonHeader); !slices.Equal(got, test.reasons) || h.Get(ClassHeader) != test.class {
+			t.Errorf("%v: got %q of class %q", test.err, got, h.Get(ClassHeader))
 		}
 	}
 }

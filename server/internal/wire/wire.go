@@ -12,7 +12,6 @@ import (
 	"io"
 	"strings"
 
-	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stet-dev/stet/blob"
@@ -85,5 +84,5 @@ func ParseKind(name string) (graph.Kind, error) {
 			return k, nil
 		}
 	}
-	return 0, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("unknown kind of blob %q", name))
+	return 0, Error(ErrArgument, "unknown kind of blob %q", name)
 }
