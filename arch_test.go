@@ -129,7 +129,7 @@ var importMap = map[string][]string{
 	"server/...":           {".", "server/...", "meter/otelmeter", "access", "blob", "blob/unsaved", "kv", "keyring", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent/...", "agentrun/...", "kvstream/...", "transcript/...", "search/...", "linediff", "blame", "timeline", "transfer", "usage", "web/...", "gen/...", "internal/attempt", "internal/highlight", "internal/private", "internal/spelling", "internal/unary", "internal/wirecode", "upkeep", "document", "stream", "subscription", "thread"},
 	"server/internal/wire": {"blob", "conversation/...", "gen/..."},
 	"server/page":          {".", "blame", "blob", "kv", "conversation/...", "checkpoint", "cloudagent", "transcript", "timeline", "usage", "gen/...", "internal/attempt", "internal/highlight", "server/internal/wire"},
-	"server/streams":       {"stream", "subscription"},
+	"server/streams":       {"internal/wirecode", "stream", "subscription"},
 	"web/...":              {".", "blob", "conversation/...", "checkpoint/...", "transcript/...", "search/...", "cloudagent/..."},
 	"client/...":           {"blob", "kv", "cloudagent/...", "transfer", "gen/..."},
 	"internal/tools/...":   {".", "blob/...", "kv/...", "sqlite", "conversation/...", "checkpoint/...", "workspace", "cloudagent", "search", "gen/...", "internal/..."},

@@ -20,7 +20,7 @@ import (
 const claimPrefix = "stetds"
 
 // errToken says that a worker has no token for the wake.
-var errToken = fault.New(fault.Denied, "the token of the wake is not valid")
+var errToken = fault.Named(fault.Denied, "invalid-wake-token", "the token of the wake is not valid")
 
 // Claim is a token with which a worker answers for one wake of one subscription. The
 // worker needs no other token.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stet-dev/stet/fault"
+	"github.com/stet-dev/stet/internal/wirecode"
 	"github.com/stet-dev/stet/stream"
 	"github.com/stet-dev/stet/subscription"
 )
@@ -58,7 +59,7 @@ func (h *handler) control(w http.ResponseWriter, r *http.Request) {
 	at, ok := routeOf(r.URL)
 	jwks := r.URL.Path == Prefix+control+"/jwks.json"
 	if h.hooks == nil || !ok && !jwks {
-		writeError(w, http.StatusNotFound, "SUBSCRIPTION_NOT_FOUND", "there is no such control address")
+		h.failControl(w, r, errNoAddress)
 		return
 	}
 	h.hooks.resume(r.Context())
@@ -80,8 +81,12 @@ func (h *handler) control(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// errMethod says that an address does not support a method.
-var errMethod = fault.New(fault.Unsupported, "this address does not know the method")
+var (
+	// errMethod says that an address does not support a method.
+	errMethod = fault.Named(fault.Unsupported, "unknown-method", "this address does not know the method")
+	// errNoAddress says that there is nothing below the prefix of the control addresses.
+	errNoAddress = fault.Under(subscription.ErrNotFound, "", "there is no such control address")
+)
 
 func (h *handler) subscription(w http.ResponseWriter, r *http.Request, at route) error {
 	subs := h.opts.Subscriptions
@@ -336,6 +341,7 @@ var controlErrors = []struct {
 func (h *handler) failControl(w http.ResponseWriter, r *http.Request, err error) {
 	var claimed *subscription.ClaimedError
 	if errors.As(err, &claimed) {
+		wirecode.Name(w.Header(), err)
 		_ = writeJSON(w, http.StatusConflict, map[string]any{"error": map[string]any{
 			"code": "ALREADY_CLAIMED", "message": err.Error(), "current_holder": claimed.Holder, "generation": claimed.Generation,
 		}})
@@ -343,6 +349,7 @@ func (h *handler) failControl(w http.ResponseWriter, r *http.Request, err error)
 	}
 	for _, e := range controlErrors {
 		if errors.Is(err, e.err) {
+			wirecode.Name(w.Header(), err)
 			writeError(w, e.status, e.code, err.Error())
 			return
 		}

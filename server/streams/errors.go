@@ -7,11 +7,12 @@ import (
 	"strconv"
 
 	"github.com/stet-dev/stet/fault"
+	"github.com/stet-dev/stet/internal/wirecode"
 	"github.com/stet-dev/stet/stream"
 )
 
 // errRequest says that a request is not valid in the protocol.
-var errRequest = fault.New(fault.Invalid, "bad request")
+var errRequest = fault.Named(fault.Invalid, "bad-request", "bad request")
 
 func badRequest(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errRequest, fmt.Sprintf(format, args...))
@@ -35,6 +36,7 @@ var statuses = []struct {
 	{stream.ErrTooLarge, http.StatusRequestEntityTooLarge},
 	{stream.ErrInvalid, http.StatusBadRequest},
 	{errRequest, http.StatusBadRequest},
+	{errMethod, http.StatusMethodNotAllowed},
 }
 
 // statusOf returns the status for an error, 0 if it is not in the table.
@@ -51,7 +53,8 @@ func statusOf(r *http.Request, err error) int {
 	return 0
 }
 
-// fail answers with an error.
+// fail answers with an error: with the text and status of the protocol, and with the
+// headers that name every error of the server.
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status := statusOf(r, err)
 	if status == 0 || status >= http.StatusInternalServerError {
@@ -72,5 +75,6 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 			w.Header().Set(headerReceived, strconv.FormatUint(producer.Received, 10))
 		}
 	}
+	wirecode.Name(w.Header(), err)
 	http.Error(w, err.Error(), status)
 }

@@ -3,6 +3,7 @@ package streams
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -135,7 +136,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Preflight(w)
 	default:
 		w.Header().Set("Allow", methods)
-		http.Error(w, "streams know "+methods, http.StatusMethodNotAllowed)
+		err = fmt.Errorf("%w: streams know %s", errMethod, methods)
 	}
 	if err != nil {
 		h.fail(w, r, err)

@@ -24,7 +24,7 @@ import (
 const hookTime = 15 * time.Second
 
 // errHook says that an address cannot be a webhook.
-var errHook = fault.New(fault.Invalid, "this address cannot be a webhook")
+var errHook = fault.Under(subscription.ErrInvalid, "", "this address cannot be a webhook")
 
 // hooks delivers the wakes of webhooks, and does the due work of subscriptions that
 // needs no request. Due work is recorded in their rows, so another process, or the

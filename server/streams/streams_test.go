@@ -54,7 +54,7 @@ func (s *site) want(w *httptest.ResponseRecorder, status int) *httptest.Response
 	return w
 }
 
-func TestErrorsHaveTheStatusOfTheProtocol(t *testing.T) {
+func TestErrorsHaveTheStatusOfTheProtocolAndAReason(t *testing.T) {
 	s := newSite(t, nil)
 	text := []string{"Content-Type", "text/plain"}
 	s.want(s.do("PUT", "/v1/stream/s", "one", text...), 201)
@@ -67,29 +67,32 @@ func TestErrorsHaveTheStatusOfTheProtocol(t *testing.T) {
 		method, target, body string
 		headers              []string
 		status               int
+		reason               string
 	}{
-		{"GET", "/v1/stream/none", "", nil, 404},
-		{"GET", "/v1/stream/", "", nil, 400},
-		{"GET", "/v1/stream/" + strings.Repeat("x", stream.MaxPath+1), "", nil, 400},
-		{"GET", "/v1/stream/__ds/none", "", nil, 404},
-		{"GET", "/v1/stream/s?live=other&offset=-1", "", nil, 400},
-		{"GET", "/v1/stream/s?offset=0000000000000007_0000000000000700", "", nil, 400},
-		{"HEAD", "/v1/stream/source", "", nil, 410},
-		{"PUT", "/v1/stream/source", "", text, 409},
-		{"PUT", "/v1/stream/f2", "", []string{"Stream-Forked-From", "/v1/stream/source"}, 409},
-		{"PUT", "/v1/stream/f2", "", []string{"Stream-Forked-From", "/elsewhere/s"}, 400},
-		{"PUT", "/v1/stream/f2", "", []string{"Stream-Fork-Offset", "0000000000000000_0000000000000000"}, 400},
-		{"PUT", "/v1/stream/n", "", []string{"Stream-TTL", "99999999999999999999"}, 400},
-		{"PUT", "/v1/stream/n", "", []string{"Stream-TTL", "9999999999999999999"}, 400},
-		{"PUT", "/v1/stream/n", strings.Repeat("x", stream.MaxAppend+1), text, 413},
-		{"POST", "/v1/stream/closed", "more", text, 409},
-		{"POST", "/v1/stream/s", "x", []string{"Content-Type", "text/plain", "Producer-Id", "p", "Producer-Epoch", "0", "Producer-Seq", "0"}, 403},
-		{"POST", "/v1/stream/s", "x", []string{"Content-Type", "text/plain", "Producer-Id", "p", "Producer-Epoch", "1", "Producer-Seq", "2"}, 409},
-		{"POST", "/v1/stream/s", "x", []string{"Content-Type", "text/plain", "Producer-Id", "p", "Producer-Epoch", "9007199254740992", "Producer-Seq", "0"}, 400},
-		{"PATCH", "/v1/stream/s", "", nil, 405},
+		{"GET", "/v1/stream/none", "", nil, 404, "stream-not-found"},
+		{"GET", "/v1/stream/", "", nil, 400, "invalid-stream"},
+		{"GET", "/v1/stream/" + strings.Repeat("x", stream.MaxPath+1), "", nil, 400, "invalid-stream"},
+		{"GET", "/v1/stream/__ds/none", "", nil, 404, "subscription-not-found"},
+		{"GET", "/v1/stream/s?live=other&offset=-1", "", nil, 400, "bad-request"},
+		{"GET", "/v1/stream/s?offset=0000000000000007_0000000000000700", "", nil, 400, "invalid-stream-offset"},
+		{"HEAD", "/v1/stream/source", "", nil, 410, "stream-gone"},
+		{"PUT", "/v1/stream/source", "", text, 409, "stream-gone"},
+		{"PUT", "/v1/stream/f2", "", []string{"Stream-Forked-From", "/v1/stream/source"}, 409, "stream-gone"},
+		{"PUT", "/v1/stream/f2", "", []string{"Stream-Forked-From", "/elsewhere/s"}, 400, "bad-request"},
+		{"PUT", "/v1/stream/f2", "", []string{"Stream-Fork-Offset", "0000000000000000_0000000000000000"}, 400, "bad-request"},
+		{"PUT", "/v1/stream/n", "", []string{"Stream-TTL", "99999999999999999999"}, 400, "bad-request"},
+		{"PUT", "/v1/stream/n", "", []string{"Stream-TTL", "9999999999999999999"}, 400, "invalid-stream"},
+		{"PUT", "/v1/stream/n", strings.Repeat("x", stream.MaxAppend+1), text, 413, "append-too-large"},
+		{"POST", "/v1/stream/closed", "more", text, 409, "stream-closed"},
+		{"POST", "/v1/stream/s", "x", []string{"Content-Type", "text/plain", "Producer-Id", "p", "Producer-Epoch", "0", "Producer-Seq", "0"}, 403, "producer-fenced"},
+		{"POST", "/v1/stream/s", "x", []string{"Content-Type", "text/plain", "Producer-Id", "p", "Producer-Epoch", "1", "Producer-Seq", "2"}, 409, "producer-gap"},
+		{"POST", "/v1/stream/s", "x", []string{"Content-Type", "text/plain", "Producer-Id", "p", "Producer-Epoch", "9007199254740992", "Producer-Seq", "0"}, 400, "invalid-stream"},
+		{"PATCH", "/v1/stream/s", "", nil, 405, "unknown-method"},
 	} {
 		if w := s.do(c.method, c.target, c.body, c.headers...); w.Code != c.status {
 			t.Errorf("%s %.40s %v: %d, want %d: %s", c.method, c.target, c.headers, w.Code, c.status, w.Body)
+		} else if got := w.Header().Get("Stet-Error"); got != c.reason || w.Header().Get("Stet-Error-Class") == "" {
+			t.Errorf("%s %.40s %v: reason %q of class %q, want %q", c.method, c.target, c.headers, got, w.Header().Get("Stet-Error-Class"), c.reason)
 		}
 	}
 }

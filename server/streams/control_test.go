@@ -1,0 +1,62 @@
+package streams_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stet-dev/stet/blob/memblob"
+	"github.com/stet-dev/stet/kv/memkv"
+	"github.com/stet-dev/stet/server/streams"
+	"github.com/stet-dev/stet/stream"
+	"github.com/stet-dev/stet/subscription"
+)
+
+// newControl serves streams with subscriptions.
+func newControl(t *testing.T) *site {
+	blobs := memblob.New()
+	rows := &watched{memkv.New(blobs), func() {}}
+	s := &site{Store: stream.New(blobs, rows, nil), t: t, rows: rows}
+	s.handler = streams.New(s.Store, &streams.Options{
+		Subscriptions: subscription.New(s.Store, rows, nil),
+		Owner:         func(context.Context) string { return "me" },
+		Sign:          func(string, []byte) ([]byte, error) { return []byte(strings.Repeat("k", 32)), nil },
+	})
+	return s
+}
+
+// An error of subscriptions has the code of the protocol in its JSON, and a reason in its
+// header.
+func TestErrorsOfSubscriptionsHaveReasons(t *testing.T) {
+	s := newControl(t)
+	const at = "/v1/stream/__ds/subscriptions/"
+	s.want(s.do("PUT", at+"s", `{"type":"pull-wake","pattern":"a/*","wake_stream":"wakes"}`), 201)
+	s.want(s.do("PUT", "/v1/stream/a/1", "", "Content-Type", "text/plain"), 201)
+	s.want(s.do("POST", "/v1/stream/a/1", "one", "Content-Type", "text/plain"), 204)
+	s.want(s.do("POST", at+"s/claim", `{"worker":"w1"}`), 200)
+	for _, c := range []struct {
+		method, target, body string
+		status               int
+		code, reason         string
+	}{
+		{"GET", at + "none", "", 404, "SUBSCRIPTION_NOT_FOUND", "subscription-not-found"},
+		{"GET", "/v1/stream/__ds/nothing", "", 404, "SUBSCRIPTION_NOT_FOUND", "subscription-not-found"},
+		{"PATCH", at + "s", "", 405, "INVALID_REQUEST", "unknown-method"},
+		{"PUT", at + "n", "{", 400, "INVALID_REQUEST", "bad-request"},
+		{"PUT", at + "n", `{"type":"other"}`, 400, "INVALID_REQUEST", "invalid-subscription"},
+		{"PUT", at + "n", `{"type":"webhook","pattern":"*","webhook":{"url":"http://example.com"}}`, 400, "WEBHOOK_URL_REJECTED", "invalid-subscription"},
+		{"PUT", at + "s", `{"type":"pull-wake","pattern":"b/*","wake_stream":"wakes"}`, 409, "SUBSCRIPTION_ALREADY_EXISTS", "subscription-exists"},
+		{"POST", at + "s/ack", "{}", 401, "TOKEN_INVALID", "invalid-wake-token"},
+		{"POST", at + "s/claim", `{"worker":"w2"}`, 409, "ALREADY_CLAIMED", "wake-claimed"},
+	} {
+		w := s.do(c.method, c.target, c.body)
+		var said struct{ Error struct{ Code string } }
+		if err := json.Unmarshal(w.Body.Bytes(), &said); err != nil || w.Code != c.status || said.Error.Code != c.code {
+			t.Errorf("%s %s %s: %d %s, want %d and %s", c.method, c.target, c.body, w.Code, w.Body, c.status, c.code)
+		}
+		if got := w.Header().Get("Stet-Error"); got != c.reason || w.Header().Get("Stet-Error-Class") == "" {
+			t.Errorf("%s %s %s: reason %q of class %q, want %q", c.method, c.target, c.body, got, w.Header().Get("Stet-Error-Class"), c.reason)
+		}
+	}
+}
