@@ -289,6 +289,9 @@ func (h *handler) writeSubscription(w http.ResponseWriter, status int, sub subsc
 }
 
 func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
+	if err := plain(w, r); err != nil {
+		return err
+	}
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxControl))
 	if err != nil {
 		return badRequest("the body could not be read: %v", err)
@@ -328,6 +331,7 @@ var controlErrors = []struct {
 	{errToken, http.StatusUnauthorized, "TOKEN_INVALID"},
 	{errHook, http.StatusBadRequest, "WEBHOOK_URL_REJECTED"},
 	{errMethod, http.StatusMethodNotAllowed, "INVALID_REQUEST"},
+	{errEncoding, http.StatusUnsupportedMediaType, "INVALID_REQUEST"},
 	{subscription.ErrNotFound, http.StatusNotFound, "SUBSCRIPTION_NOT_FOUND"},
 	{subscription.ErrExists, http.StatusConflict, "SUBSCRIPTION_ALREADY_EXISTS"},
 	{subscription.ErrFenced, http.StatusConflict, "FENCED"},

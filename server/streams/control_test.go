@@ -39,18 +39,20 @@ func TestErrorsOfSubscriptionsHaveReasons(t *testing.T) {
 		method, target, body string
 		status               int
 		code, reason         string
+		encoding             string
 	}{
-		{"GET", at + "none", "", 404, "SUBSCRIPTION_NOT_FOUND", "subscription-not-found"},
-		{"GET", "/v1/stream/__ds/nothing", "", 404, "SUBSCRIPTION_NOT_FOUND", "subscription-not-found"},
-		{"PATCH", at + "s", "", 405, "INVALID_REQUEST", "unknown-method"},
-		{"PUT", at + "n", "{", 400, "INVALID_REQUEST", "bad-request"},
-		{"PUT", at + "n", `{"type":"other"}`, 400, "INVALID_REQUEST", "invalid-subscription"},
-		{"PUT", at + "n", `{"type":"webhook","pattern":"*","webhook":{"url":"http://example.com"}}`, 400, "WEBHOOK_URL_REJECTED", "invalid-subscription"},
-		{"PUT", at + "s", `{"type":"pull-wake","pattern":"b/*","wake_stream":"wakes"}`, 409, "SUBSCRIPTION_ALREADY_EXISTS", "subscription-exists"},
-		{"POST", at + "s/ack", "{}", 401, "TOKEN_INVALID", "invalid-wake-token"},
-		{"POST", at + "s/claim", `{"worker":"w2"}`, 409, "ALREADY_CLAIMED", "wake-claimed"},
+		{"GET", at + "none", "", 404, "SUBSCRIPTION_NOT_FOUND", "subscription-not-found", ""},
+		{"GET", "/v1/stream/__ds/nothing", "", 404, "SUBSCRIPTION_NOT_FOUND", "subscription-not-found", ""},
+		{"PUT", at + "n", "{}", 415, "INVALID_REQUEST", "content-encoding", "gzip"},
+		{"PATCH", at + "s", "", 405, "INVALID_REQUEST", "unknown-method", ""},
+		{"PUT", at + "n", "{", 400, "INVALID_REQUEST", "bad-request", ""},
+		{"PUT", at + "n", `{"type":"other"}`, 400, "INVALID_REQUEST", "invalid-subscription", ""},
+		{"PUT", at + "n", `{"type":"webhook","pattern":"*","webhook":{"url":"http://example.com"}}`, 400, "WEBHOOK_URL_REJECTED", "invalid-subscription", ""},
+		{"PUT", at + "s", `{"type":"pull-wake","pattern":"b/*","wake_stream":"wakes"}`, 409, "SUBSCRIPTION_ALREADY_EXISTS", "subscription-exists", ""},
+		{"POST", at + "s/ack", "{}", 401, "TOKEN_INVALID", "invalid-wake-token", ""},
+		{"POST", at + "s/claim", `{"worker":"w2"}`, 409, "ALREADY_CLAIMED", "wake-claimed", ""},
 	} {
-		w := s.do(c.method, c.target, c.body)
+		w := s.do(c.method, c.target, c.body, "Content-Encoding", c.encoding)
 		var said struct{ Error struct{ Code string } }
 		if err := json.Unmarshal(w.Body.Bytes(), &said); err != nil || w.Code != c.status || said.Error.Code != c.code {
 			t.Errorf("%s %s %s: %d %s, want %d and %s", c.method, c.target, c.body, w.Code, w.Body, c.status, c.code)

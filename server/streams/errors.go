@@ -18,6 +18,10 @@ func badRequest(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errRequest, fmt.Sprintf(format, args...))
 }
 
+// errEncoding says that the body of a request is encoded. Streams serve the bytes that
+// they got, without a header that says how to decode them.
+var errEncoding = fault.Named(fault.Unsupported, "content-encoding", "encoded bodies are not accepted")
+
 // statuses are the answers of the protocol to the errors of package stream. The first
 // match counts. Other errors are left to the server.
 var statuses = []struct {
@@ -37,6 +41,7 @@ var statuses = []struct {
 	{stream.ErrInvalid, http.StatusBadRequest},
 	{errRequest, http.StatusBadRequest},
 	{errMethod, http.StatusMethodNotAllowed},
+	{errEncoding, http.StatusUnsupportedMediaType},
 }
 
 // statusOf returns the status for an error, 0 if it is not in the table.

@@ -163,6 +163,9 @@ func Preflight(w http.ResponseWriter) {
 
 // body reads and counts the body of a request that stores it.
 func (h *handler) body(w http.ResponseWriter, r *http.Request) (data []byte, end func(), err error) {
+	if err := plain(w, r); err != nil {
+		return nil, nil, err
+	}
 	data, err = io.ReadAll(http.MaxBytesReader(w, r.Body, stream.MaxAppend))
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {

@@ -46,6 +46,19 @@ func describe(h http.Header, info stream.Info) {
 	}
 }
 
+// plain rejects a request whose body is encoded, such as compressed.
+func plain(w http.ResponseWriter, r *http.Request) error {
+	for _, line := range r.Header.Values("Content-Encoding") {
+		for one := range strings.SplitSeq(line, ",") {
+			if one = strings.TrimSpace(one); one != "" && !strings.EqualFold(one, "identity") {
+				w.Header().Set("Accept-Encoding", "identity") // of requests to this address; see RFC 9110, 12.5.3
+				return fmt.Errorf("%w: Content-Encoding is %.64q; send the body as it is, without that header", errEncoding, one)
+			}
+		}
+	}
+	return nil
+}
+
 // closing reports whether a request closes the stream. Values other than "true" count
 // as absent.
 func closing(r *http.Request) bool { return strings.EqualFold(r.Header.Get(headerClosed), "true") }

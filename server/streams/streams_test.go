@@ -88,12 +88,28 @@ func TestErrorsHaveTheStatusOfTheProtocolAndAReason(t *testing.T) {
 		{"POST", "/v1/stream/s", "x", []string{"Content-Type", "text/plain", "Producer-Id", "p", "Producer-Epoch", "1", "Producer-Seq", "2"}, 409, "producer-gap"},
 		{"POST", "/v1/stream/s", "x", []string{"Content-Type", "text/plain", "Producer-Id", "p", "Producer-Epoch", "9007199254740992", "Producer-Seq", "0"}, 400, "invalid-stream"},
 		{"PATCH", "/v1/stream/s", "", nil, 405, "unknown-method"},
+		{"PUT", "/v1/stream/n", "x", []string{"Content-Type", "text/plain", "Content-Encoding", "gzip"}, 415, "content-encoding"},
+		{"POST", "/v1/stream/s", "x", []string{"Content-Type", "text/plain", "Content-Encoding", "identity, br"}, 415, "content-encoding"},
 	} {
 		if w := s.do(c.method, c.target, c.body, c.headers...); w.Code != c.status {
 			t.Errorf("%s %.40s %v: %d, want %d: %s", c.method, c.target, c.headers, w.Code, c.status, w.Body)
 		} else if got := w.Header().Get("Stet-Error"); got != c.reason || w.Header().Get("Stet-Error-Class") == "" {
 			t.Errorf("%s %.40s %v: reason %q of class %q, want %q", c.method, c.target, c.headers, got, w.Header().Get("Stet-Error-Class"), c.reason)
 		}
+	}
+}
+
+// What is compressed is refused, because readers would get the compressed bytes as text.
+// No encoding has a name, too.
+func TestEncodedBodiesAreRefused(t *testing.T) {
+	s := newSite(t, nil)
+	s.want(s.do("PUT", "/v1/stream/s", "one", "Content-Type", "text/plain", "Content-Encoding", "Identity"), 201)
+	w := s.want(s.do("POST", "/v1/stream/s", "\x1f\x8b", "Content-Type", "text/plain", "Content-Encoding", "gzip"), 415)
+	if got := w.Body.String(); !strings.Contains(got, `Content-Encoding is "gzip"; send the body as it is`) || w.Header().Get("Accept-Encoding") != "identity" {
+		t.Errorf("it says %q, %v", got, w.Header())
+	}
+	if w := s.want(s.do("GET", "/v1/stream/s", ""), 200); w.Body.String() != "one" {
+		t.Errorf("it has %q", w.Body)
 	}
 }
 

@@ -50,6 +50,7 @@ export const reasons = [
   "changed-while-moved",
   "checkpoint-not-found",
   "checkpoints-disabled",
+  "content-encoding",
   "conversation-data-loss",
   "conversation-exists",
   "conversation-not-found",
