@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -130,6 +132,18 @@ func TestBuilderNamesWhatItMakes(t *testing.T) {
 		if i%3 != 0 { // a blob that was not stored is not built upon
 			builder.Commit(b)
 			stored = whole
+		}
+	}
+}
+
+// Layers add to a size, so that the largest numbers would become negative on their way.
+func TestPutFromRefusesImpossibleSizes(t *testing.T) {
+	for size, want := range map[int64]error{
+		-1: blob.ErrMismatch, math.MinInt64: blob.ErrMismatch, blob.MaxSize + 1: blob.ErrTooLarge, math.MaxInt64: blob.ErrTooLarge,
+	} {
+		err := blob.PutFrom(t.Context(), nil, blob.ID{1}, strings.NewReader("x"), size)
+		if !errors.Is(err, want) || !strings.Contains(err.Error(), strconv.FormatInt(size, 10)) {
+			t.Errorf("%d: got %v, want %v", size, err, want)
 		}
 	}
 }

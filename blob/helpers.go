@@ -50,8 +50,18 @@ func Open(ctx context.Context, s Store, id ID) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(data)), nil
 }
 
+// MaxSize is the size of the largest blob that PutFrom accepts. No store is that large; the
+// limit leaves layers room to count what they add.
+const MaxSize = 1 << 60
+
 // PutFrom stores size bytes of r under id, streaming if the store can.
 func PutFrom(ctx context.Context, s Store, id ID, r io.Reader, size int64) error {
+	switch {
+	case size < 0:
+		return fmt.Errorf("put %s: %w: its size is %d", id, ErrMismatch, size)
+	case size > MaxSize:
+		return fmt.Errorf("put %s: %w: %d bytes; the limit is %d", id, ErrTooLarge, size, int64(MaxSize))
+	}
 	if st, ok := s.(Streamer); ok {
 		return st.PutFrom(ctx, id, r, size)
 	}
