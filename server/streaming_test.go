@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stet-dev/stet/access"
 	"github.com/stet-dev/stet/server"
@@ -89,6 +90,42 @@ func TestStreamsAreLimitedAndAudited(t *testing.T) {
 	lines := strings.Join(audited(t, log), "\n")
 	if want := "stream a ok"; !strings.Contains(lines, want) {
 		t.Errorf("the audit log has no %q:\n%s", want, lines)
+	}
+}
+
+// A waiting reader whose token is revoked learns that, and not that nothing came. A
+// reader of events is disconnected, and learns it when it connects again.
+func TestWaitingReadersOfStreamsEndWithTheirTokens(t *testing.T) {
+	h := newHouse(t, &server.Options{StreamWait: time.Minute})
+	if status, _, text := h.stream(h.token("shop", access.Write), "PUT", "a", "one"); status != 201 {
+		t.Fatal(status, text)
+	}
+	// revoked reads until its token is revoked, which is after a while.
+	revoked := func(live string, after time.Duration) (int, http.Header, string) {
+		reader, info, err := h.tokens.Create(access.Grant{Tenant: "shop", Scope: access.Read})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer time.AfterFunc(after, func() {
+			if _, err := h.tokens.Revoke(info.ID); err != nil {
+				t.Error(err)
+			}
+		}).Stop()
+		return h.stream(reader, "GET", "a?offset=now&live="+live, "")
+	}
+	for live, want := range map[string]int{"long-poll": 401, "sse": 200} {
+		after := 50 * time.Millisecond
+		status, head, text := revoked(live, after)
+		for strings.Contains(text, "a valid token is required") && after < 10*time.Second { // it had not begun to wait
+			after *= 4
+			status, head, text = revoked(live, after)
+		}
+		if status != want {
+			t.Errorf("%s: %d, want %d: %s", live, status, want, text)
+		}
+		if want == 401 && (!strings.Contains(text, "revoked") || head.Get("WWW-Authenticate") == "" || head.Get("Stream-Next-Offset") != "") {
+			t.Errorf("%s: it says %q, %v", live, text, head)
+		}
 	}
 }
 

@@ -56,7 +56,8 @@ type handler struct {
 
 // New returns the handler of a store's streams, for addresses that begin with Prefix.
 // A request whose context ends is answered as if its time were over: a live read then
-// ends properly, which is how a stopping server ends them.
+// ends properly, which is how a stopping server ends them. If the context has a cause,
+// a long-poll fails with that.
 func New(store *stream.Store, opts *Options) http.Handler {
 	h := &handler{store: store}
 	if opts != nil {

@@ -114,7 +114,8 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, b stream.Batch,
 	h.opts.Sent(r.Context())
 }
 
-// longPoll answers as soon as there is data, or when its time is over.
+// longPoll answers as soon as there is data, or when its time is over. A request that ends
+// for a cause of its own, such as a revoked token, fails with it.
 func (h *handler) longPoll(w http.ResponseWriter, r *http.Request, path string, from place) error {
 	ctx, cancel := context.WithTimeout(r.Context(), h.opts.Wait)
 	defer cancel()
@@ -122,6 +123,9 @@ func (h *handler) longPoll(w http.ResponseWriter, r *http.Request, path string, 
 	over := err != nil && ctx.Err() != nil
 	if err != nil && !over {
 		return err
+	}
+	if cause := context.Cause(r.Context()); cause != r.Context().Err() {
+		return cause
 	}
 	w.Header().Set(headerCursor, cursor(r, time.Now()))
 	if !over && len(b.Appends) > 0 {
