@@ -208,9 +208,9 @@ func (p *Producer) follow(last *stetv1.StreamProducer) (*stetv1.StreamProducer, 
 	case last == nil && p.Seq == 0:
 		return next, nil
 	case last == nil:
-		return nil, &ProducerError{Epoch: p.Epoch, Received: p.Seq, reason: ErrGap}
+		return nil, &ProducerError{Epoch: p.Epoch, ReceivedEpoch: p.Epoch, Received: p.Seq, reason: ErrGap}
 	case p.Epoch < last.Epoch:
-		return nil, &ProducerError{Epoch: last.Epoch, Expected: last.Seq + 1, Received: p.Seq, reason: ErrFenced}
+		return nil, &ProducerError{Epoch: last.Epoch, ReceivedEpoch: p.Epoch, Expected: last.Seq + 1, Received: p.Seq, reason: ErrFenced}
 	case p.Epoch > last.Epoch && p.Seq == 0:
 		return next, nil
 	case p.Epoch > last.Epoch:
@@ -218,7 +218,7 @@ func (p *Producer) follow(last *stetv1.StreamProducer) (*stetv1.StreamProducer, 
 	case p.Seq <= last.Seq:
 		return nil, nil
 	case p.Seq > last.Seq+1:
-		return nil, &ProducerError{Epoch: last.Epoch, Expected: last.Seq + 1, Received: p.Seq, reason: ErrGap}
+		return nil, &ProducerError{Epoch: last.Epoch, ReceivedEpoch: p.Epoch, Expected: last.Seq + 1, Received: p.Seq, reason: ErrGap}
 	}
 	return next, nil
 }

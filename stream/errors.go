@@ -54,15 +54,19 @@ func (e *ClosedError) Unwrap() error { return ErrClosed }
 // ProducerError has the state of a producer in the stream. It wraps ErrFenced or
 // ErrGap.
 type ProducerError struct {
-	// Epoch is the current epoch of the producer.
-	Epoch uint64
+	// Epoch is the current epoch of the producer; ReceivedEpoch is that of the append.
+	Epoch, ReceivedEpoch uint64
 	// Expected is the number of its next append; Received is the one that came.
 	Expected, Received uint64
 	reason             error
 }
 
 func (e *ProducerError) Error() string {
-	return fmt.Sprintf("%v: epoch %d expects append %d, append %d came", e.reason, e.Epoch, e.Expected, e.Received)
+	if e.reason == ErrFenced {
+		return fmt.Sprintf("%v: its current epoch is %d and this append has epoch %d, so another writer has taken over; "+
+			"stop writing, or take over again with a greater epoch, from append 0 on", e.reason, e.Epoch, e.ReceivedEpoch)
+	}
+	return fmt.Sprintf("%v: epoch %d expects append %d, append %d came; send append %d first", e.reason, e.Epoch, e.Expected, e.Received, e.Expected)
 }
 
 // Unwrap returns ErrFenced or ErrGap.

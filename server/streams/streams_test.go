@@ -99,6 +99,26 @@ func TestErrorsHaveTheStatusOfTheProtocolAndAReason(t *testing.T) {
 	}
 }
 
+// A producer whose append is refused learns where its stream stands, and what it can do.
+func TestProducersLearnWhatToDo(t *testing.T) {
+	s := newSite(t, nil)
+	text := func(epoch, seq string) []string {
+		return []string{"Content-Type", "text/plain", "Producer-Id", "p", "Producer-Epoch", epoch, "Producer-Seq", seq}
+	}
+	s.want(s.do("PUT", "/v1/stream/s", "", "Content-Type", "text/plain"), 201)
+	s.want(s.do("POST", "/v1/stream/s", "one", text("7", "0")...), 200)
+	fenced := s.want(s.do("POST", "/v1/stream/s", "two", text("3", "1")...), 403)
+	if got, want := fenced.Body.String(), "its current epoch is 7 and this append has epoch 3, so another writer has taken over; "+
+		"stop writing, or take over again with a greater epoch, from append 0 on"; !strings.Contains(got, want) || fenced.Header().Get("Producer-Epoch") != "7" {
+		t.Errorf("it says %q, %v", got, fenced.Header())
+	}
+	s.want(s.do("POST", "/v1/stream/s", "two", text("8", "0")...), 200) // what it advises works
+	gap := s.want(s.do("POST", "/v1/stream/s", "four", text("8", "2")...), 409)
+	if got, want := gap.Body.String(), "epoch 8 expects append 1, append 2 came; send append 1 first"; !strings.Contains(got, want) {
+		t.Errorf("it says %q", got)
+	}
+}
+
 // What is compressed is refused, because readers would get the compressed bytes as text.
 // No encoding has a name, too.
 func TestEncodedBodiesAreRefused(t *testing.T) {
