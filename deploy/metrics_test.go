@@ -120,6 +120,33 @@ func TestEveryMetricExists(t *testing.T) {
 	}
 }
 
+// quiet are the reasons of refused calls that need no alert, and why.
+var quiet = map[string]string{"scope": "a mistake of one caller, who is told"}
+
+// TestEveryReasonOfRefusedCallsHasAnAlert: the reasons are those of the page about the
+// server.
+func TestEveryReasonOfRefusedCallsHasAnAlert(t *testing.T) {
+	listed := regexp.MustCompile("stet_server_refused_total` counts refused calls by tenant and reason \\(([^)]*)\\)").FindStringSubmatch(read(t, "../docs/SERVER.md"))
+	if listed == nil {
+		t.Fatal("docs/SERVER.md lists no reasons")
+	}
+	asked := make(map[string]bool)
+	for _, query := range regexp.MustCompile(`stet_server_refused_total\{[^}]*reason=~?"([^"]*)"`).FindAllStringSubmatch(read(t, "prometheus/stet.rules.yaml"), -1) {
+		for reason := range strings.SplitSeq(query[1], "|") {
+			asked[reason] = true
+		}
+	}
+	for _, reason := range regexp.MustCompile("`([a-z-]+)`").FindAllStringSubmatch(listed[1], -1) {
+		if !asked[reason[1]] && quiet[reason[1]] == "" {
+			t.Errorf("no alert asks for the reason %s", reason[1])
+		}
+		delete(asked, reason[1])
+	}
+	for reason := range asked {
+		t.Errorf("an alert asks for the reason %s, which is none", reason)
+	}
+}
+
 // TestRulesAreWhole: every alert has a query, a severity and a sentence.
 func TestRulesAreWhole(t *testing.T) {
 	rules, _ := at(documents(t, "stet.rules.yaml", read(t, "prometheus/stet.rules.yaml"))[0], "groups", 0, "rules").([]any)
