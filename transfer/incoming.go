@@ -102,11 +102,7 @@ func checkIncoming(row kv.Row) error {
 // piece takes a piece of a blob: all of it, or one of several.
 func (in *Incoming) piece(ctx context.Context, p Piece) error {
 	if in.large != nil {
-		done, err := in.large.add(p)
-		if done || err != nil {
-			in.large = nil
-		}
-		return err
+		return in.more(p)
 	}
 	if p.Size < 0 || int64(len(p.Data)) > p.Size {
 		return fmt.Errorf("%w: %d bytes of %d of blob %s", kv.ErrInvalidBatch, len(p.Data), p.Size, p.ID)
@@ -121,7 +117,16 @@ func (in *Incoming) piece(ctx context.Context, p Piece) error {
 		return in.small.add(ctx, blob.Blob{ID: p.ID, Data: p.Data})
 	}
 	in.large = newLargeBlob(ctx, in.to.Blobs, p)
-	_, err := in.large.add(p)
+	return in.more(p)
+}
+
+// more passes a piece on to the large blob. One that has ended is forgotten: it cannot be
+// ended twice.
+func (in *Incoming) more(p Piece) error {
+	done, err := in.large.add(p)
+	if done || err != nil {
+		in.large = nil
+	}
 	return err
 }
 

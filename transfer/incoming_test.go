@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -247,5 +248,23 @@ func TestWhatDoesNotArriveAsAWholeIsRefused(t *testing.T) {
 	}
 	if err == nil {
 		t.Error("any number of rows is held in memory")
+	}
+}
+
+// A blob that the store refuses at its first piece ends there: closing does not wait for it.
+func TestABlobThatIsRefusedAtOnceEnds(t *testing.T) {
+	for _, size := range []int64{1<<63 - 1, blob.MaxSize + 1} {
+		in := transfer.Receive(side(open(t)), "talk", nil)
+		err := in.Take(t.Context(), transfer.Part{Pieces: []transfer.Piece{{ID: blob.Sum([]byte("x")), Size: size, Data: []byte("short")}}})
+		if !errors.Is(err, blob.ErrTooLarge) {
+			t.Errorf("%d bytes: got %v, want %v", size, err, blob.ErrTooLarge)
+		}
+		closed := make(chan struct{})
+		go func() { in.Close(); close(closed) }()
+		select {
+		case <-closed:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%d bytes: closing waits for a blob that has ended", size)
+		}
 	}
 }
