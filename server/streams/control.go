@@ -132,7 +132,7 @@ func (h *handler) subscriptionOf(w http.ResponseWriter, r *http.Request) (subscr
 		LeaseTTL    *int64 `json:"lease_ttl_ms"`
 		Description string `json:"description"`
 	}
-	if err := readJSON(w, r, &in); err != nil {
+	if err := h.readStored(w, r, &in); err != nil {
 		return subscription.Config{}, err
 	}
 	c := subscription.Config{
@@ -150,11 +150,7 @@ func (h *handler) subscriptionOf(w http.ResponseWriter, r *http.Request) (subscr
 			return subscription.Config{}, err
 		}
 	}
-	end, err := h.opts.Count(r.Context(), r.ContentLength)
-	if err == nil {
-		end()
-	}
-	return c, err
+	return c, nil
 }
 
 // membership adds and removes streams.
@@ -163,7 +159,7 @@ func (h *handler) membership(w http.ResponseWriter, r *http.Request, at route) e
 	switch {
 	case r.Method == http.MethodPost && at.rest == "":
 		var in struct{ Streams []string }
-		if err = readJSON(w, r, &in); err == nil && len(in.Streams) == 0 {
+		if err = h.readStored(w, r, &in); err == nil && len(in.Streams) == 0 {
 			err = badRequest("streams are needed")
 		}
 		if err == nil {
@@ -189,7 +185,7 @@ func (h *handler) work(w http.ResponseWriter, r *http.Request, at route) error {
 		Acks       []struct{ Stream, Path, Offset string }
 		Done       bool
 	}
-	if err := readJSON(w, r, &in); err != nil {
+	if _, err := readJSON(w, r, &in); err != nil {
 		return err
 	}
 	if at.action == "claim" {
@@ -288,21 +284,36 @@ func (h *handler) writeSubscription(w http.ResponseWriter, status int, sub subsc
 	return writeJSON(w, status, out)
 }
 
-func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
-	if err := plain(w, r); err != nil {
+// readStored reads JSON that ends up in the store, and counts the bytes that arrive: a
+// body need not say its length.
+func (h *handler) readStored(w http.ResponseWriter, r *http.Request, into any) error {
+	n, err := readJSON(w, r, into)
+	if err != nil {
 		return err
+	}
+	end, err := h.opts.Count(r.Context(), n)
+	if err == nil {
+		end()
+	}
+	return err
+}
+
+// readJSON decodes the body of a request and returns its length.
+func readJSON(w http.ResponseWriter, r *http.Request, into any) (int64, error) {
+	if err := plain(w, r); err != nil {
+		return 0, err
 	}
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxControl))
 	if err != nil {
-		return badRequest("the body could not be read: %v", err)
+		return 0, badRequest("the body could not be read: %v", err)
 	}
 	if len(data) == 0 {
-		return nil
+		return 0, nil
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return badRequest("the body is not the JSON that is expected: %v", err)
+		return 0, badRequest("the body is not the JSON that is expected: %v", err)
 	}
-	return nil
+	return int64(len(data)), nil
 }
 
 func writeJSON(w http.ResponseWriter, status int, value any) error {

@@ -3,8 +3,11 @@ package streams_test
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stet-dev/stet/blob/memblob"
 	"github.com/stet-dev/stet/kv/memkv"
@@ -18,12 +21,16 @@ func newControl(t *testing.T) *site {
 	blobs := memblob.New()
 	rows := &watched{memkv.New(blobs), func() {}}
 	s := &site{Store: stream.New(blobs, rows, nil), t: t, rows: rows}
-	s.handler = streams.New(s.Store, &streams.Options{
-		Subscriptions: subscription.New(s.Store, rows, nil),
-		Owner:         func(context.Context) string { return "me" },
-		Sign:          func(string, []byte) ([]byte, error) { return []byte(strings.Repeat("k", 32)), nil },
-	})
+	s.serve(&streams.Options{}, nil)
 	return s
+}
+
+// serve replaces the handler, as a restart does.
+func (s *site) serve(opts *streams.Options, now func() time.Time) {
+	opts.Subscriptions = subscription.New(s.Store, s.rows, &subscription.Options{Now: now})
+	opts.Owner = func(context.Context) string { return "me" }
+	opts.Sign = func(string, []byte) ([]byte, error) { return []byte(strings.Repeat("k", 32)), nil }
+	s.handler = streams.New(s.Store, opts)
 }
 
 // An error of subscriptions has the code of the protocol in its JSON, and a reason in its
@@ -59,6 +66,29 @@ func TestErrorsOfSubscriptionsHaveReasons(t *testing.T) {
 		}
 		if got := w.Header().Get("Stet-Error"); got != c.reason || w.Header().Get("Stet-Error-Class") == "" {
 			t.Errorf("%s %s %s: reason %q of class %q, want %q", c.method, c.target, c.body, got, w.Header().Get("Stet-Error-Class"), c.reason)
+		}
+	}
+}
+
+// What a subscription stores is counted, also if the request does not say how long it is.
+func TestSubscriptionsAreCounted(t *testing.T) {
+	s := newControl(t)
+	var counted int64
+	s.serve(&streams.Options{Count: func(_ context.Context, n int64) (func(), error) {
+		counted += n
+		return func() {}, nil
+	}}, nil)
+	for _, c := range []struct{ method, target, body string }{
+		{"PUT", "/v1/stream/__ds/subscriptions/s", `{"type":"pull-wake","pattern":"a/*","wake_stream":"wakes"}`},
+		{"POST", "/v1/stream/__ds/subscriptions/s/streams", `{"streams":["b"]}`},
+	} {
+		counted = 0
+		r := httptest.NewRequestWithContext(t.Context(), c.method, c.target, io.MultiReader(strings.NewReader(c.body)))
+		r.ContentLength = -1
+		w := httptest.NewRecorder()
+		s.handler.ServeHTTP(w, r)
+		if w.Code/100 != 2 || counted != int64(len(c.body)) {
+			t.Errorf("%s %s: %d, counted %d bytes of %d: %s", c.method, c.target, w.Code, counted, len(c.body), w.Body)
 		}
 	}
 }
