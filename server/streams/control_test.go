@@ -92,3 +92,28 @@ func TestSubscriptionsAreCounted(t *testing.T) {
 		}
 	}
 }
+
+// After a restart due work resumes with the first request, even if its peer is gone.
+func TestDueWorkResumesWithARequestThatEnds(t *testing.T) {
+	s := newControl(t)
+	s.serve(&streams.Options{}, func() time.Time { return time.Now().Add(-time.Hour) }) // its leases are over
+	s.want(s.do("PUT", "/v1/stream/wakes", "", "Content-Type", "text/plain"), 201)
+	s.want(s.do("PUT", "/v1/stream/__ds/subscriptions/s", `{"type":"pull-wake","pattern":"a/*","wake_stream":"wakes"}`), 201)
+	s.want(s.do("PUT", "/v1/stream/a/1", "one", "Content-Type", "text/plain"), 201)
+	s.want(s.do("POST", "/v1/stream/__ds/subscriptions/s/claim", `{"worker":"w1"}`), 200)
+	wakes := func() int {
+		return strings.Count(s.want(s.do("GET", "/v1/stream/wakes", ""), 200).Body.String(), `"type":"wake"`)
+	}
+	if n := wakes(); n != 1 {
+		t.Fatalf("%d wakes before the restart, want 1", n)
+	}
+	s.serve(&streams.Options{}, nil)
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	s.handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(gone, "GET", "/v1/stream/__ds/jwks.json", nil))
+	for until := time.Now().Add(10 * time.Second); wakes() < 2; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatal("the wake whose lease is over has not begun again")
+		}
+	}
+}

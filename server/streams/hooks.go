@@ -93,10 +93,11 @@ func public(ip netip.Addr) bool {
 	return ip.IsGlobalUnicast() && !ip.IsPrivate() && !shared.Contains(ip)
 }
 
-// resume arms, once, the work that was due when the store was opened.
+// resume arms, once, the work that was due when the store was opened. The request that
+// happens to be the first may end meanwhile.
 func (d *hooks) resume(ctx context.Context) {
 	d.once.Do(func() {
-		for sub, err := range d.h.opts.Subscriptions.List(ctx) {
+		for sub, err := range d.h.opts.Subscriptions.List(context.WithoutCancel(ctx)) {
 			if err != nil {
 				d.h.opts.Note(err)
 				return
