@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -85,12 +86,30 @@ func checkAddress(address string, local bool) error {
 	return nil
 }
 
-// shared is the address range of carriers, which is not public either.
-var shared = netip.MustParsePrefix("100.64.0.0/10")
+// special are ranges that package netip does not know as such, and that are not public
+// either.
+var special = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"),      // this network
+	netip.MustParsePrefix("100.64.0.0/10"),  // carriers
+	netip.MustParsePrefix("192.0.0.0/24"),   // protocols
+	netip.MustParsePrefix("198.18.0.0/15"),  // measurements
+	netip.MustParsePrefix("240.0.0.0/4"),    // reserved
+	netip.MustParsePrefix("::/96"),          // IPv4 in IPv6, as it was once written
+	netip.MustParsePrefix("64:ff9b:1::/48"), // translated to IPv4 in ways of each network
+	netip.MustParsePrefix("2002::/16"),      // tunnels to IPv4
+}
+
+// translated is the range whose addresses a network without IPv4 translates to the IPv4
+// address at their end. Every public IPv4 address is reached through it there.
+var translated = netip.MustParsePrefix("64:ff9b::/96")
 
 func public(ip netip.Addr) bool {
 	ip = ip.Unmap()
-	return ip.IsGlobalUnicast() && !ip.IsPrivate() && !shared.Contains(ip)
+	if translated.Contains(ip) {
+		whole := ip.As16()
+		ip, _ = netip.AddrFromSlice(whole[12:])
+	}
+	return ip.IsGlobalUnicast() && !ip.IsPrivate() && !slices.ContainsFunc(special, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
 // resume arms, once, the work that was due when the store was opened. The request that
