@@ -171,8 +171,27 @@ func object(data []byte) (map[string]json.RawMessage, error) {
 	return fields, err
 }
 
+// filterOf parses a filter. It returns the canonical form of its values, so that a list
+// makes it once and not for each frame.
+func filterOf(data []byte) (map[string][]byte, error) {
+	if len(data) > maxMetadata { // no metadata is that long
+		return nil, invalid("%d bytes of a filter; the limit is %d", len(data), maxMetadata)
+	}
+	fields, err := object(data)
+	if err != nil {
+		return nil, invalid("the filter is not a JSON object: %v", err)
+	}
+	filter := make(map[string][]byte, len(fields))
+	for name, value := range fields {
+		if filter[name], err = canonical(value); err != nil {
+			return nil, invalid("the filter is not a JSON object: %v", err)
+		}
+	}
+	return filter, nil
+}
+
 // matches reports whether metadata has all fields of a filter with equal values.
-func matches(metadata []byte, filter map[string]json.RawMessage) bool {
+func matches(metadata []byte, filter map[string][]byte) bool {
 	if len(filter) == 0 {
 		return true
 	}
@@ -182,27 +201,21 @@ func matches(metadata []byte, filter map[string]json.RawMessage) bool {
 	}
 	for name, want := range filter {
 		got, ok := have[name]
-		if !ok || !equalJSON(got, want) {
+		if !ok {
+			return false
+		}
+		if bytes.Equal(got, want) {
+			continue
+		}
+		if form, err := canonical(got); err != nil || !bytes.Equal(form, want) {
 			return false
 		}
 	}
 	return true
 }
 
-// equalJSON compares values regardless of the order of their fields and the spelling
-// of their strings.
-func equalJSON(a, b json.RawMessage) bool {
-	if bytes.Equal(a, b) {
-		return true
-	}
-	one, err := canonical(a)
-	if err != nil {
-		return false
-	}
-	other, err := canonical(b)
-	return err == nil && bytes.Equal(one, other)
-}
-
+// canonical encodes a value so that equal ones are the same bytes, regardless of the
+// order of their fields and the spelling of their strings.
 func canonical(data json.RawMessage) ([]byte, error) {
 	var value any
 	d := json.NewDecoder(bytes.NewReader(data))

@@ -2,7 +2,6 @@ package thread
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
 	"slices"
@@ -20,7 +19,7 @@ type Query struct {
 	// Before leaves out frames whose id is not smaller than this one.
 	Before string
 	// Filter is a JSON object: it selects frames whose metadata has its fields with
-	// equal values.
+	// equal values. It is at most as long as metadata may be, 64 KiB.
 	Filter []byte
 	// After continues a list after the last frame of an earlier one.
 	After Key
@@ -61,17 +60,13 @@ func (s *Store) List(ctx context.Context, q Query) iter.Seq2[Frame, error] {
 	}
 }
 
-func (q *Query) check() (map[string]json.RawMessage, error) {
+func (q *Query) check() (map[string][]byte, error) {
 	if q.Thread != "" {
 		if err := checkID("thread", q.Thread); err != nil {
 			return nil, err
 		}
 	}
-	filter, err := object(q.Filter)
-	if err != nil {
-		return nil, invalid("the filter is not a JSON object: %v", err)
-	}
-	return filter, nil
+	return filterOf(q.Filter)
 }
 
 // selected yields the rows of a query, but for its filter.

@@ -218,6 +218,39 @@ func TestBadFrames(t *testing.T) {
 	}
 }
 
+// A filter finds equal values however they are written. It is not longer than metadata,
+// and read once, because a list can have many frames.
+func TestFilters(t *testing.T) {
+	s, _, _ := open(t)
+	for id, metadata := range map[string]string{"1": `{"a":{"x":1,"y":"é"},"n":12345678901234567890}`, "2": `{"a":{"x":1},"n":1}`, "3": `{}`} {
+		if err := s.Put(t.Context(), thread.NewFrame{Key: thread.Key{Thread: "t", ID: id}, Metadata: []byte(metadata)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for filter, want := range map[string]string{
+		`{"a": {"y": "\u00e9", "x": 1}}`: "1", `{"a":{"x":1}}`: "2", `{"n": 12345678901234567890}`: "1", `{"n":12345678901234567891}`: "",
+		`{"b":null}`: "", `{}`: "321", `null`: "321", "": "321",
+	} {
+		got := ""
+		for f, err := range s.List(t.Context(), thread.Query{Filter: []byte(filter)}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got += f.ID
+		}
+		if got != want {
+			t.Errorf("%s finds %q, want %q", filter, got, want)
+		}
+	}
+	var refused error
+	for _, err := range s.List(t.Context(), thread.Query{Filter: []byte(`{"a":[` + strings.Repeat("1,", 32<<10) + `1]}`)}) {
+		refused = err
+	}
+	if !errors.Is(refused, thread.ErrInvalid) || !strings.Contains(refused.Error(), "bytes of a filter; the limit is 65536") {
+		t.Errorf("a filter that is too long: %v", refused)
+	}
+}
+
 // A row whose key is not one of a write is reported as damage by a copy.
 func TestCopyOfADamagedKey(t *testing.T) {
 	s, _, rows := open(t)
