@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"maps"
 
 	"connectrpc.com/connect"
 
@@ -9,6 +10,7 @@ import (
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/internal/wirecode"
 	"github.com/stet-dev/stet/kv"
+	"github.com/stet-dev/stet/server/internal/wire"
 )
 
 // exceptions are reasons whose code is not that of their class.
@@ -41,12 +43,32 @@ func withReasons(out *connect.Error, err error) *connect.Error {
 	return out
 }
 
+// maxText limits the text of an error, which may repeat an argument. With gRPC it is sent
+// as a trailer, and some clients accept no more than 8 KiB of those.
+const maxText = 2 << 10
+
 // wireError gives an error its code, and the details that a client branches on. An
-// error that a service has already coded stays unchanged.
+// error that a service has already coded stays unchanged, but for a long text.
 func wireError(err error) error {
 	if err == nil {
 		return nil
 	}
+	coded := withCode(err)
+	var long *connect.Error
+	if !errors.As(coded, &long) || len(long.Message()) <= maxText {
+		return coded
+	}
+	text := wire.Valid(long.Message()[:maxText])
+	out := connect.NewError(long.Code(), wire.Error(coded, "%s… (the first %d of %d bytes)", text, maxText, len(long.Message())))
+	maps.Copy(out.Meta(), long.Meta())
+	for _, detail := range long.Details() {
+		out.AddDetail(detail)
+	}
+	return out
+}
+
+// withCode is wireError for a text of any length.
+func withCode(err error) error {
 	var known *connect.Error
 	if errors.As(err, &known) {
 		return err

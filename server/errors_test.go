@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
+	"unicode/utf8"
 
 	"connectrpc.com/connect"
 
@@ -75,6 +78,27 @@ func TestErrorsHaveTheirCodes(t *testing.T) {
 		if got := out.Meta().Values(wirecode.ReasonHeader); !slices.Equal(got, test.reasons) {
 			t.Errorf("%v: got the reasons %q, want %q", test.err, got, test.reasons)
 		}
+	}
+}
+
+// A long text is cut, and nothing else of the error.
+func TestLongErrorsAreCut(t *testing.T) {
+	long := strings.Repeat("é", maxText)
+	conflict := &kv.ConflictError{Key: long, Want: 1, Got: 2}
+	for _, err := range []error{fmt.Errorf("%w: %s", blob.ErrNotFound, long), conflict, connect.NewError(connect.CodeNotFound, errors.New(long))} {
+		var was, got *connect.Error
+		if !errors.As(withCode(err), &was) || !errors.As(wireError(err), &got) {
+			t.Fatal("an error without a code")
+		}
+		if got.Code() != was.Code() || !maps.EqualFunc(got.Meta(), was.Meta(), slices.Equal) || len(got.Details()) != len(was.Details()) || !errors.Is(got, err) {
+			t.Errorf("got %v, %v and %d details, want %v, %v and %d", got.Code(), got.Meta(), len(got.Details()), was.Code(), was.Meta(), len(was.Details()))
+		}
+		if text := got.Message(); len(text) > maxText+100 || !utf8.ValidString(text) || !strings.HasSuffix(text, "bytes)") || !strings.HasPrefix(was.Message(), text[:maxText/2]) {
+			t.Errorf("the text is %q", text)
+		}
+	}
+	if short := wireError(blob.ErrNotFound); strings.Contains(short.Error(), "…") {
+		t.Errorf("a short text was cut: %v", short)
 	}
 }
 
