@@ -66,6 +66,11 @@ func (c *Config) check() error {
 	}
 	slices.Sort(paths)
 	c.Streams = slices.Compact(paths)
+	if c.WakeStream != "" {
+		if err := stream.CheckPath(c.WakeStream); err != nil {
+			return invalid("the stream of wakes: %v", err)
+		}
+	}
 	if c.Lease == 0 {
 		c.Lease = DefaultLease
 	}

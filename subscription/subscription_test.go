@@ -94,6 +94,7 @@ func TestSameConfigurationIsConfirmed(t *testing.T) {
 	for _, bad := range []subscription.Config{
 		{}, {Kind: subscription.Webhook, Pattern: "a"}, {Kind: subscription.PullWake, Pattern: "a"},
 		{Kind: subscription.Webhook, URL: "https://x"}, {Kind: subscription.Webhook, URL: "https://x", Pattern: "a", Lease: time.Millisecond},
+		{Kind: subscription.PullWake, Pattern: "a", WakeStream: "wakes\n"}, {Kind: subscription.PullWake, Pattern: "a", WakeStream: strings.Repeat("w", stream.MaxPath+1)},
 	} {
 		if _, _, err := b.Put(b.ctx, "n", bad); !errors.Is(err, subscription.ErrInvalid) {
 			t.Errorf("%+v: %v", bad, err)

@@ -141,7 +141,7 @@ func (h *handler) subscriptionOf(w http.ResponseWriter, r *http.Request) (subscr
 	}
 	if in.LeaseTTL != nil {
 		if *in.LeaseTTL <= 0 || *in.LeaseTTL > subscription.MaxLease.Milliseconds() {
-			return subscription.Config{}, badRequest("lease_ttl_ms is %d", *in.LeaseTTL)
+			return subscription.Config{}, badRequest("lease_ttl_ms is %d; a lease lasts %d to %d", *in.LeaseTTL, subscription.MinLease.Milliseconds(), subscription.MaxLease.Milliseconds())
 		}
 		c.Lease = time.Duration(*in.LeaseTTL) * time.Millisecond
 	}

@@ -53,6 +53,8 @@ func TestErrorsOfSubscriptionsHaveReasons(t *testing.T) {
 		{"PUT", at + "n", "{}", 415, "INVALID_REQUEST", "content-encoding", "gzip"},
 		{"PATCH", at + "s", "", 405, "INVALID_REQUEST", "unknown-method", ""},
 		{"PUT", at + "n", "{", 400, "INVALID_REQUEST", "bad-request", ""},
+		{"PUT", at + "n", `{"type":"pull-wake","pattern":"*","wake_stream":"w","lease_ttl_ms":600001}`, 400, "INVALID_REQUEST", "bad-request", ""},
+		{"PUT", at + "n", `{"type":"pull-wake","pattern":"*","wake_stream":"w\n"}`, 400, "INVALID_REQUEST", "invalid-subscription", ""},
 		{"PUT", at + "n", `{"type":"other"}`, 400, "INVALID_REQUEST", "invalid-subscription", ""},
 		{"PUT", at + "n", `{"type":"webhook","pattern":"*","webhook":{"url":"http://example.com"}}`, 400, "WEBHOOK_URL_REJECTED", "invalid-subscription", ""},
 		{"PUT", at + "s", `{"type":"pull-wake","pattern":"b/*","wake_stream":"wakes"}`, 409, "SUBSCRIPTION_ALREADY_EXISTS", "subscription-exists", ""},
