@@ -118,6 +118,7 @@ func (r *recorder) Do(req *http.Request) (*http.Response, error) {
 	var sent []byte
 	if req.Body != nil {
 		sent, _ = io.ReadAll(req.Body)
+		req = req.WithContext(req.Context()) // Connect still looks at its own
 		req.Body = io.NopCloser(bytes.NewReader(sent))
 	}
 	r.add("%s %s?%s", req.Method, req.URL.Path, req.URL.RawQuery)
