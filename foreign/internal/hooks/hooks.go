@@ -31,7 +31,8 @@ type Payload struct {
 
 // task is a task in the background.
 type task struct {
-	ID string `json:"id"`
+	ID   string `json:"id"`
+	Type string `json:"type"`
 }
 
 // UnmarshalJSON lets a task of an unknown form count as one without an id.
@@ -41,10 +42,12 @@ func (t *task) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// background counts the tasks that continue. The end of a subagent lists it as running.
+// background counts the tasks that continue the turn's work. The end of a subagent lists it
+// as running. A shell, such as that of a server, may run for days, and whoever works beside
+// it is not the turn.
 func (p Payload) background() (n int) {
 	for _, t := range p.Background {
-		if t.ID == "" || t.ID != p.Agent {
+		if t.Type != "shell" && (t.ID == "" || t.ID != p.Agent) {
 			n++
 		}
 	}

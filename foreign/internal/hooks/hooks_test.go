@@ -35,11 +35,13 @@ func TestPayloadWithoutSession(t *testing.T) {
 	}
 }
 
-// The end of a subagent lists the subagent as running; what continues are the others.
+// The end of a subagent lists the subagent as running; what continues are the others, and no
+// shells.
 func TestBackgroundTasks(t *testing.T) {
 	for payload, want := range map[string]int{
-		`{"session_id":"s","agent_id":"a","background_tasks":[{"id":"a","status":"running"},{"id":"b"}]}`: 1,
-		`{"session_id":"s","background_tasks":[{"id":"a"},{"id":7},"of another form",{}]}`:                4,
+		`{"session_id":"s","agent_id":"a","background_tasks":[{"id":"a","status":"running"},{"id":"b"}]}`:                   1,
+		`{"session_id":"s","background_tasks":[{"id":"a"},{"id":7},"of another form",{}]}`:                                  4,
+		`{"session_id":"s","background_tasks":[{"id":"a","type":"shell","status":"running"},{"id":"b","type":"subagent"}]}`: 1,
 		`{"session_id":"s","agent_id":"a"}`: 0,
 	} {
 		p, err := hooks.Decode([]byte(payload))
