@@ -39,6 +39,7 @@ var importMap = map[string][]string{
 	"internal/recall":        {},
 	"internal/abreast":       {},
 	"internal/minisign":      {},
+	"internal/s3api":         {},
 	"internal/spelling":      {},
 	"internal/wirecode":      {},
 	"internal/unary":         {},
