@@ -40,6 +40,7 @@ var importMap = map[string][]string{
 	"internal/abreast":       {},
 	"internal/minisign":      {},
 	"internal/s3api":         {},
+	"internal/awsconfig":     {"internal/s3api"},
 	"internal/spelling":      {},
 	"internal/wirecode":      {},
 	"internal/unary":         {},
