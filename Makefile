@@ -24,7 +24,7 @@ AGENTS := claude-code codex gemini opencode copilot qwen pi
 
 # Packages in which goroutines share data are tested under the race detector, those that take
 # longest first.
-RACE := ./checkpoint/... ./sqlite/... ./postgres/... ./conversation/... ./blob/... ./agenttools/... ./kv/... ./upkeep/... ./workspace/... ./internal/swapdir/... ./kvstream/... ./cloudagent/... ./internal/lane/... ./document/... ./stream/... ./subscription/... ./server/streams/... ./thread/... ./agentrun/... ./client/... ./access/... ./transfer/... ./pack/...
+RACE := ./checkpoint/... ./sqlite/... ./postgres/... ./conversation/... ./blob/... ./agenttools/... ./kv/... ./upkeep/... ./workspace/... ./internal/swapdir/... ./internal/s3api/... ./internal/awsconfig/... ./kvstream/... ./cloudagent/... ./internal/lane/... ./document/... ./stream/... ./subscription/... ./server/streams/... ./thread/... ./agentrun/... ./client/... ./access/... ./transfer/... ./pack/...
 
 # Packages that are tested under Wine, those that take longest first.
 WINDOWS := ./checkpoint ./sqlite ./workspace ./conversation ./internal/osfile ./internal/supervise ./internal/swapdir ./keyring ./access ./pack
@@ -48,7 +48,7 @@ TYPES := linux/arm64,darwin/amd64,windows/arm64,freebsd/arm64
 # What is large, written by others or generated, and seldom runs is not optimized for tests
 # either, which takes half of the time. The tags are the program's. Every target that compiles
 # for tests says so, or Go would compile twice.
-SELDOM := github.com/stet-dev/stet/gen github.com/aws go.opentelemetry.io google.golang.org/grpc github.com/modelcontextprotocol github.com/google github.com/prometheus github.com/yuin github.com/alecthomas go.yaml.in github.com/spf13 golang.org/x/tools github.com/segmentio golang.org/x/text golang.org/x/net
+SELDOM := github.com/stet-dev/stet/gen go.opentelemetry.io google.golang.org/grpc github.com/modelcontextprotocol github.com/google github.com/prometheus github.com/yuin github.com/alecthomas go.yaml.in github.com/spf13 golang.org/x/tools github.com/segmentio golang.org/x/text golang.org/x/net
 test check full race stress lint cross test-portable test-windows test-long test-suites: export GOFLAGS := $(strip $(shell go env GOFLAGS) -tags=$(shell $(BUILD) --tags) -gcflags=all=-dwarf=false $(foreach p,$(SELDOM),'-gcflags=$p/...=-dwarf=false -N -l'))
 
 # Code that only computes: SQLite, which is C translated into Go, compressors and parsers. The

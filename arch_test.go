@@ -49,7 +49,7 @@ var importMap = map[string][]string{
 	"internal/lane":          {"kv"},
 	"internal/testenv":       {},
 	"internal/smoke":         {},
-	"internal/realservers":   {"internal/testenv"},
+	"internal/realservers":   {"internal/testenv", "internal/s3api"},
 	"internal/scriptedmodel": {},
 	"internal/suites":        {},
 	"internal/realagents":    {"internal/testenv", "internal/scriptedmodel"},
@@ -75,7 +75,7 @@ var importMap = map[string][]string{
 	"kv/kvtest/...":     {"blob", "kv", "kv/kvtest/...", "kv/memkv", "internal/keyspace", "internal/overlap", "internal/testenv"},
 	"sqlite":            {"blob", "kv"},
 	"postgres":          {"blob", "kv"},
-	"blob/s3blob":       {"blob"},
+	"blob/s3blob":       {"blob", "internal/awsconfig", "internal/s3api"},
 	"blob/objectblob":   {"blob"},
 	"pack":              {"blob", "kv", "internal/abreast", "internal/keyspace", "internal/lru"},
 

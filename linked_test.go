@@ -84,8 +84,8 @@ func TestEmbeddersLinkAStoreOnly(t *testing.T) {
 	for pkg := range program.of {
 		for _, prefix := range []string{
 			module + "/server", module + "/fleet", module + "/postgres", module + "/client", module + "/web", module + "/foreign",
-			module + "/kvstream", module + "/internal/cli", module + "/internal/highlight", module + "/blob/s3blob", module + "/meter/otelmeter",
-			"go.opentelemetry.io", "github.com/aws", "github.com/alecthomas/chroma", "github.com/prometheus", "github.com/jackc",
+			module + "/kvstream", module + "/internal/cli", module + "/internal/highlight", module + "/blob/s3blob", module + "/internal/s3api", module + "/internal/awsconfig", module + "/meter/otelmeter",
+			"go.opentelemetry.io", "github.com/alecthomas/chroma", "github.com/prometheus", "github.com/jackc",
 			"github.com/spf13", "connectrpc.com", "google.golang.org/grpc", "net/http", "html/template", "text/template",
 		} {
 			if pkg == prefix || strings.HasPrefix(pkg, prefix+"/") {

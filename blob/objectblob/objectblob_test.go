@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/credentials"
-
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/blobtest"
 	"github.com/stet-dev/stet/blob/objectblob"
@@ -26,7 +24,7 @@ func TestContractInABucket(t *testing.T) {
 	testenv.OnlyFull(t)
 	s := realservers.S3(t)
 	access, secret := s.Keys()
-	bucket, err := s3blob.Open(t.Context(), s.URL(s.NewBucket(t)), &s3blob.Options{Credentials: credentials.NewStaticCredentialsProvider(access, secret, "")})
+	bucket, err := s3blob.Open(t.Context(), s.URL(s.NewBucket(t)), &s3blob.Options{Credentials: s3blob.StaticKeys(access, secret)})
 	if err != nil {
 		t.Fatal(err)
 	}

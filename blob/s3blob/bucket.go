@@ -1,24 +1,17 @@
 package s3blob
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/smithy-go/logging"
-
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/internal/awsconfig"
+	"github.com/stet-dev/stet/internal/s3api"
 )
 
 const (
@@ -35,7 +28,7 @@ const (
 // Options configure a bucket; nil and the zero value work.
 type Options struct {
 	// Credentials, if set, are used instead of the default search.
-	Credentials aws.CredentialsProvider
+	Credentials Credentials
 	// Objects up to PartSize are sent in one piece, larger ones in parts of that
 	// size. The default is 8 MiB, the minimum 5 MiB. Parts are larger if an object
 	// would need more than 10,000.
@@ -43,7 +36,8 @@ type Options struct {
 	// Parallel is how many parts of one object are sent at a time; PutObject holds
 	// one more part in memory. The default is 2.
 	Parallel int
-	// MaxAttempts is how often a request is tried. The default is 5.
+	// MaxAttempts is how often a request is tried. The default is 5; AWS_MAX_ATTEMPTS
+	// has no effect.
 	MaxAttempts int
 	// MaxWait limits the growing waits between attempts. The default is 5 s.
 	MaxWait time.Duration
@@ -79,7 +73,7 @@ func (o *Options) withDefaults() Options {
 // Bucket is a bucket, or the part of one below a prefix. It is safe for concurrent
 // use and need not be closed.
 type Bucket struct {
-	client *s3.Client
+	client *s3api.Client
 	addr   address
 	opts   Options
 	// noChecksums is set if the service refuses a checksum of a whole upload, singly
@@ -104,84 +98,41 @@ func Open(ctx context.Context, rawURL string, opts *Options) (*Bucket, error) {
 		return nil, err
 	}
 	b := &Bucket{addr: addr, opts: opts.withDefaults()}
-	cfg, err := b.config(ctx)
-	if err != nil {
+	if b.client, err = b.connect(ctx); err != nil {
 		return nil, fmt.Errorf("open %s: %w", b, err)
 	}
-	b.client = s3.NewFromConfig(cfg, func(o *s3.Options) {
-		o.UsePathStyle = addr.pathStyle
-		if addr.endpoint != "" {
-			o.BaseEndpoint = aws.String(addr.endpoint)
-		}
-		// Send our checksums in headers: not every service supports trailers.
-		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
-		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
-		o.DisableLogOutputChecksumValidationSkipped = true
-	})
 	return b, nil
 }
 
-// config looks for region and credentials.
-func (b *Bucket) config(ctx context.Context) (aws.Config, error) {
-	options := []func(*config.LoadOptions) error{
-		config.WithHTTPClient(b.httpClient()),
-		config.WithRetryer(b.retryer),
-		config.WithLogger(logging.Nop{}), // errors are returned
-	}
-	if b.opts.Credentials != nil {
-		options = append(options, config.WithCredentialsProvider(b.opts.Credentials))
-	}
-	if b.addr.region != "" {
-		options = append(options, config.WithRegion(b.addr.region))
-	}
-	cfg, err := config.LoadDefaultConfig(ctx, options...)
+// connect looks for region, endpoint and credentials.
+func (b *Bucket) connect(ctx context.Context) (*s3api.Client, error) {
+	settings, err := awsconfig.Load(b.addr.region)
 	if err != nil {
-		return cfg, fmt.Errorf("load the configuration of AWS tools: %w", err)
+		return nil, err
 	}
-	if cfg.Region == "" {
-		if b.addr.endpoint == "" {
-			return cfg, errors.New("no region: add ?region=… to the address or set AWS_REGION")
+	region, endpoint := settings.Region, cmp.Or(b.addr.endpoint, settings.Endpoint("S3"))
+	switch {
+	case region == "" && endpoint == "":
+		return nil, errors.New("no region: add ?region=… to the address or set AWS_REGION")
+	case region == "":
+		region = defaultRegion
+	case endpoint == "":
+		if endpoint, err = s3api.Endpoint(settings.HostOf("s3"), region); err != nil {
+			return nil, err
 		}
-		cfg.Region = defaultRegion
 	}
-	if cfg.Credentials == nil {
-		return cfg, fmt.Errorf("%w: no credentials", ErrDenied)
+	credentials := settings.Credentials
+	if b.opts.Credentials != nil {
+		credentials = awsconfig.Cached(b.opts.Credentials.source)
 	}
-	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
-		return cfg, fmt.Errorf("%w: no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile or role: %w", ErrDenied, err)
+	if _, err := credentials(ctx); err != nil {
+		return nil, fmt.Errorf("%w: no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile or role: %w", ErrDenied, err)
 	}
-	return cfg, nil
-}
-
-// httpClient gives up on an idle connection, but sets no limit on the total time.
-func (b *Bucket) httpClient() *awshttp.BuildableClient {
-	return awshttp.NewBuildableClient().
-		WithReadTimeout(b.opts.IdleTimeout).
-		WithTransportOptions(func(t *http.Transport) {
-			t.MaxIdleConns, t.MaxIdleConnsPerHost = 64, 64
-			// Compressed answers would change the bytes read.
-			t.DisableCompression = true
-		})
-}
-
-// retryer has no quota across calls, which would make one call depend on others.
-func (b *Bucket) retryer() aws.Retryer {
-	return retry.NewStandard(func(o *retry.StandardOptions) {
-		o.MaxAttempts, o.MaxBackoff = b.opts.MaxAttempts, b.opts.MaxWait
-		o.RateLimiter = ratelimit.None
-		o.Retryables = append(o.Retryables, damaged,
-			retry.RetryableHTTPStatusCode{Codes: map[int]struct{}{http.StatusTooManyRequests: {}}})
+	return s3api.New(s3api.Config{
+		Bucket: b.addr.bucket, Region: region, Endpoint: endpoint, PathStyle: b.addr.pathStyle, Credentials: credentials,
+		HTTP: s3api.NewHTTP(b.opts.IdleTimeout, settings.Roots), MaxAttempts: b.opts.MaxAttempts, MaxWait: b.opts.MaxWait,
 	})
 }
-
-// damaged matches transport failures: a request or response body that arrived changed
-// or cut.
-var damaged = retry.IsErrorRetryableFunc(func(err error) aws.Ternary {
-	if errors.Is(err, io.ErrUnexpectedEOF) || hasCode(err, damagedCodes...) {
-		return aws.TrueTernary
-	}
-	return aws.UnknownTernary
-})
 
 // String returns the address without its parameters.
 func (b *Bucket) String() string { return "s3://" + b.addr.bucket + "/" + b.addr.prefix }

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/credentials"
-
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/blobtest"
 	"github.com/stet-dev/stet/blob/s3blob"
@@ -30,7 +28,7 @@ const partSize = 5 << 20
 func options(s *realservers.S3Server) *s3blob.Options {
 	access, secret := s.Keys()
 	return &s3blob.Options{
-		Credentials: credentials.NewStaticCredentialsProvider(access, secret, ""),
+		Credentials: s3blob.StaticKeys(access, secret),
 		PartSize:    partSize,
 		MaxAttempts: 4,
 		MaxWait:     5 * time.Millisecond,
@@ -162,9 +160,9 @@ func TestCheck(t *testing.T) {
 	ctx, s := t.Context(), realservers.S3(t)
 	name := s.NewBucket(t)
 	wrong := options(s)
-	wrong.Credentials = credentials.NewStaticCredentialsProvider("stet-access", "not-the-secret", "")
+	wrong.Credentials = s3blob.StaticKeys("stet-access", "not-the-secret")
 	stranger := options(s)
-	stranger.Credentials = credentials.NewStaticCredentialsProvider("nobody", "not-the-secret", "")
+	stranger.Credentials = s3blob.StaticKeys("nobody", "not-the-secret")
 	for _, c := range []struct {
 		name, address string
 		opts          *s3blob.Options

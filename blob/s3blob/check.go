@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/stet-dev/stet/internal/s3api"
 )
 
 // hints say what to do about an error code.
@@ -27,19 +24,17 @@ var hints = map[string]string{
 // Check tests with one small request whether the bucket can be used. Its error says
 // what to do and wraps ErrNoBucket, ErrDenied or ErrUnavailable.
 func (b *Bucket) Check(ctx context.Context) error {
-	_, err := b.client.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &b.addr.bucket})
+	err := b.client.HeadBucket(ctx)
 	if err == nil {
 		return nil
 	}
-	if region := otherRegion(err); region != "" && region != b.client.Options().Region {
+	if region := b.otherRegion(err); region != "" {
 		return fmt.Errorf("check %s: %w: the bucket is in region %s; add ?region=%[3]s to the address", b, ErrDenied, region)
 	}
 	if answered(err) {
 		// The answer to HEAD has no message. Listing one object fails for the same
 		// reason and has one.
-		if _, err = b.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{
-			Bucket: &b.addr.bucket, Prefix: &b.addr.prefix, MaxKeys: aws.Int32(1),
-		}); err == nil {
+		if _, err = b.client.List(ctx, s3api.Query{Prefix: b.addr.prefix, Max: 1}); err == nil {
 			return nil
 		}
 	}
@@ -48,7 +43,7 @@ func (b *Bucket) Check(ctx context.Context) error {
 
 func (b *Bucket) hint(err error) string {
 	for code, hint := range hints {
-		if hasCode(err, code) {
+		if s3api.HasCode(err, code) {
 			return hint
 		}
 	}
@@ -63,18 +58,15 @@ func (b *Bucket) hint(err error) string {
 
 // answered reports whether the service sent any answer.
 func answered(err error) bool {
-	var response *awshttp.ResponseError
-	return errors.As(err, &response) && response.HTTPStatusCode() != 0
+	var answer *s3api.Error
+	return errors.As(err, &answer)
 }
 
-// otherRegion returns the region that an answer names.
-func otherRegion(err error) string {
-	var response *awshttp.ResponseError
-	if !errors.As(err, &response) || response.Response == nil {
+// otherRegion returns the region that an answer names, if requests are for another one.
+func (b *Bucket) otherRegion(err error) string {
+	var answer *s3api.Error
+	if !errors.As(err, &answer) || answer.Region == b.client.Region() {
 		return ""
 	}
-	if status := response.HTTPStatusCode(); status != http.StatusMovedPermanently && status != http.StatusBadRequest {
-		return ""
-	}
-	return response.Response.Header.Get("x-amz-bucket-region")
+	return answer.Region
 }

@@ -28,5 +28,6 @@
 // leave objects that nothing names, never the reverse.
 //
 // Credentials come from the usual places of AWS tools (environment, shared files,
-// roles) or from Options, never from the address.
+// roles) or from Options, never from the address. Profiles that sign in are asked for
+// theirs by the program aws. Directory buckets (S3 Express) are not supported.
 package s3blob

@@ -5,14 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"slices"
-
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/smithy-go"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/fault"
+	"github.com/stet-dev/stet/internal/s3api"
 )
 
 // Errors that callers branch on with errors.Is, besides blob's.
@@ -39,6 +35,7 @@ var codes = map[string]error{
 	"InvalidToken":                 ErrDenied,
 	"RequestTimeTooSkewed":         ErrDenied,
 	"AuthorizationHeaderMalformed": ErrDenied,
+	"PermanentRedirect":            ErrDenied,
 	"AllAccessDisabled":            ErrDenied,
 	"InvalidRange":                 blob.ErrCorrupt,
 	"EntityTooLarge":               blob.ErrTooLarge,
@@ -53,9 +50,6 @@ var codes = map[string]error{
 	"NotImplemented":               errors.ErrUnsupported,
 	"MethodNotAllowed":             errors.ErrUnsupported,
 }
-
-// damagedCodes mean that a body was damaged on the way.
-var damagedCodes = []string{"BadDigest", "XAmzContentSHA256Mismatch", "XAmzContentChecksumMismatch", "IncompleteBody", "RequestTimeout"}
 
 // statuses are used if the answer has no known code. 404 is not included: gateways
 // and services return it for many reasons, and only a code shows that the object is
@@ -72,59 +66,32 @@ var statuses = map[int]error{
 
 // kind returns the sentinel for an error of the client, or nil.
 func kind(err error) error {
-	var api smithy.APIError
-	if errors.As(err, &api) {
-		if known, ok := codes[api.ErrorCode()]; ok {
-			return known
-		}
-	}
-	var response *awshttp.ResponseError
-	if !errors.As(err, &response) {
+	var answer *s3api.Error
+	if !errors.As(err, &answer) {
 		return ErrUnavailable // no answer at all: a connection or a time-out
 	}
-	if known, ok := statuses[response.HTTPStatusCode()]; ok {
+	if known, ok := codes[answer.Code]; ok {
 		return known
 	}
-	if status := response.HTTPStatusCode(); status >= 500 || status < 300 {
-		return ErrUnavailable // also no status, or a good one with a body that cannot be read
+	if known, ok := statuses[answer.Status]; ok {
+		return known
+	}
+	if answer.Status >= 500 || answer.Status < 300 {
+		return ErrUnavailable // also a good status with a body that cannot be read
 	}
 	return nil
 }
 
 // explain adds the attempted operation and wraps the sentinel.
 func explain(ctx context.Context, err error, format string, args ...any) error {
-	what, short := fmt.Sprintf(format, args...), &failure{err}
+	what := fmt.Sprintf(format, args...)
 	switch meaning := kind(err); {
+	case ctx.Err() != nil && !errors.Is(err, ctx.Err()):
+		return fmt.Errorf("%s: %w: %w", what, ctx.Err(), err)
 	case ctx.Err() != nil:
-		// The client reports the end of a context in varying ways.
-		return fmt.Errorf("%s: %w: %w", what, ctx.Err(), short)
+		return fmt.Errorf("%s: %w", what, err)
 	case meaning != nil:
-		return fmt.Errorf("%s: %w: %w", what, meaning, short)
+		return fmt.Errorf("%s: %w: %w", what, meaning, err)
 	}
-	return fmt.Errorf("%s: %w", what, short)
-}
-
-// failure is an error of the client without addresses and internal identifiers,
-// except the request id.
-type failure struct{ err error }
-
-func (f *failure) Unwrap() error { return f.err }
-
-func (f *failure) Error() string {
-	var sent *url.Error
-	if errors.As(f.err, &sent) {
-		return sent.Err.Error()
-	}
-	var response *awshttp.ResponseError
-	var api smithy.APIError
-	if !errors.As(f.err, &response) || !errors.As(f.err, &api) {
-		return f.err.Error()
-	}
-	return fmt.Sprintf("%s: %s (status %d, request %s)", api.ErrorCode(), api.ErrorMessage(), response.HTTPStatusCode(), response.ServiceRequestID())
-}
-
-// hasCode reports whether the service answered with one of some codes.
-func hasCode(err error, codes ...string) bool {
-	var api smithy.APIError
-	return errors.As(err, &api) && slices.Contains(codes, api.ErrorCode())
+	return fmt.Errorf("%s: %w", what, err)
 }

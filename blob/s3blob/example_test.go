@@ -4,14 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/aws/aws-sdk-go-v2/credentials"
-
 	"github.com/stet-dev/stet/blob/s3blob"
 )
 
 func ExampleOpen() {
 	// Without Credentials they come from the environment, shared files or a role.
-	keys := credentials.NewStaticCredentialsProvider("access", "secret", "")
+	keys := s3blob.StaticKeys("access", "secret")
 	bucket, err := s3blob.Open(context.Background(),
 		"s3://my-bucket/stet?region=eu-central-1&endpoint=http://127.0.0.1:9000",
 		&s3blob.Options{Credentials: keys})

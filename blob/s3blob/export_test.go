@@ -1,10 +1,6 @@
 package s3blob
 
-import (
-	"context"
-
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-)
+import "context"
 
 // BeginUpload begins an upload in parts and leaves it, as a crash does.
 func (b *Bucket) BeginUpload(ctx context.Context, key string) error {
@@ -14,9 +10,9 @@ func (b *Bucket) BeginUpload(ctx context.Context, key string) error {
 
 // Uploads counts the uploads in parts that the bucket knows.
 func (b *Bucket) Uploads(ctx context.Context) (int, error) {
-	out, err := b.client.ListMultipartUploads(ctx, &s3.ListMultipartUploadsInput{Bucket: &b.addr.bucket})
+	out, err := b.client.ListUploads(ctx, "", "", "")
 	if err != nil {
 		return 0, err
 	}
-	return len(out.Uploads), nil
+	return len(out.Entries), nil
 }

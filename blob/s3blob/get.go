@@ -10,12 +10,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/aws-sdk-go-v2/service/s3/types"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
-
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/internal/s3api"
 )
 
 // OpenObject implements blob.Objects.
@@ -90,62 +86,58 @@ type answer struct {
 // get requests length bytes from offset, or the rest if length is negative. The body
 // may hold fewer.
 func (b *Bucket) get(ctx context.Context, path string, offset, length int64) (*answer, error) {
-	in := &s3.GetObjectInput{Bucket: &b.addr.bucket, Key: &path}
+	part := ""
 	switch {
 	case length > 0:
-		in.Range = aws.String(fmt.Sprintf("bytes=%d-%d", offset, offset+length-1))
+		part = fmt.Sprintf("bytes=%d-%d", offset, offset+length-1)
 	case offset > 0:
-		in.Range = aws.String(fmt.Sprintf("bytes=%d-", offset))
+		part = fmt.Sprintf("bytes=%d-", offset)
 	}
-	out, err := b.client.GetObject(ctx, in, askForSum)
+	object, err := b.client.Get(ctx, path, part)
 	if err != nil {
 		return nil, explain(ctx, err, "get %d bytes at %d", length, offset)
 	}
-	start, total, err := contentRange(out)
+	start, total, err := contentRange(object)
 	if err == nil && start != offset {
 		err = fmt.Errorf("%w: the service sent bytes from %d, not from %d", errors.ErrUnsupported, start, offset)
 	}
 	if err != nil {
-		out.Body.Close()
+		object.Body.Close()
 		return nil, err
 	}
-	return &answer{body: out.Body, total: total, etag: aws.ToString(out.ETag), sum: storedSum(out)}, nil
-}
-
-// askForSum makes the service return its checksum. The client's own option would
-// compare it, but could not continue a broken read.
-func askForSum(o *s3.Options) {
-	o.APIOptions = append(o.APIOptions, smithyhttp.SetHeaderValue("x-amz-checksum-mode", "ENABLED"))
+	return &answer{body: object.Body, total: total, etag: object.Header.Get("ETag"), sum: storedSum(object)}, nil
 }
 
 // contentRange returns where an answer begins and how large the whole object is.
-func contentRange(out *s3.GetObjectOutput) (start, total int64, err error) {
-	if out.ContentRange == nil { // the whole object, requested or not
-		if out.ContentLength == nil || *out.ContentLength < 0 {
+func contentRange(object *s3api.Object) (start, total int64, err error) {
+	text := object.Header.Get("Content-Range")
+	if text == "" { // the whole object, requested or not
+		if object.Length < 0 {
 			return 0, 0, fmt.Errorf("%w: the service does not report the size of the object", errors.ErrUnsupported)
 		}
-		return 0, *out.ContentLength, nil
+		return 0, object.Length, nil
 	}
 	var end int64
-	if _, err := fmt.Sscanf(*out.ContentRange, "bytes %d-%d/%d", &start, &end, &total); err != nil || start < 0 || end < start || total <= end {
-		return 0, 0, fmt.Errorf("%w: the service sent the range %q", errors.ErrUnsupported, *out.ContentRange)
+	if _, err := fmt.Sscanf(text, "bytes %d-%d/%d", &start, &end, &total); err != nil || start < 0 || end < start || total <= end {
+		return 0, 0, fmt.Errorf("%w: the service sent the range %q", errors.ErrUnsupported, text)
 	}
 	return start, total, nil
 }
 
 // storedSum returns the checksum that came with an object: ours from the metadata or
 // the service's own, unless that is a sum of part checksums.
-func storedSum(out *s3.GetObjectOutput) *uint32 {
+func storedSum(object *s3api.Object) *uint32 {
 	var raw []byte
-	if text, ok := out.Metadata[metaSum]; ok {
+	if text := object.Header.Get("X-Amz-Meta-" + metaSum); text != "" {
 		raw, _ = hex.DecodeString(text)
-	} else if out.ChecksumCRC32C != nil && out.ChecksumType != types.ChecksumTypeComposite {
-		raw, _ = base64.StdEncoding.DecodeString(*out.ChecksumCRC32C)
+	} else if object.Header.Get("X-Amz-Checksum-Type") != s3api.Composite {
+		raw, _ = base64.StdEncoding.DecodeString(object.Header.Get("X-Amz-Checksum-Crc32c"))
 	}
 	if len(raw) != 4 {
 		return nil
 	}
-	return aws.Uint32(binary.BigEndian.Uint32(raw))
+	sum := binary.BigEndian.Uint32(raw)
+	return &sum
 }
 
 // size returns the size of an object. It does not use HEAD, whose answer does not

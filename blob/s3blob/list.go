@@ -6,28 +6,25 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/aws-sdk-go-v2/service/s3/types"
-
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/internal/s3api"
 )
 
 // ListObjects implements blob.Objects. It skips objects whose keys PutObject would
 // reject; they are not ours.
 func (b *Bucket) ListObjects(ctx context.Context, prefix, after string, fn func(blob.ObjectInfo) error) error {
 	list := &listing{prefix: b.addr.prefix, wanted: b.addr.prefix + prefix, last: b.addr.prefix + after}
-	in := &s3.ListObjectsV2Input{Bucket: &b.addr.bucket, Prefix: &list.wanted}
+	query := s3api.Query{Prefix: list.wanted}
 	if after != "" {
-		in.StartAfter = &list.last
+		query.After = list.last
 	}
 	for {
-		out, err := b.client.ListObjectsV2(ctx, in)
+		out, err := b.client.List(ctx, query)
 		if err != nil {
 			return explain(ctx, err, "list objects with prefix %q", prefix)
 		}
-		for i := range out.Contents {
-			info, err := list.next(&out.Contents[i])
+		for _, entry := range out.Entries {
+			info, err := list.next(entry)
 			if err != nil {
 				return fmt.Errorf("list objects with prefix %q: %w", prefix, err)
 			}
@@ -38,13 +35,13 @@ func (b *Bucket) ListObjects(ctx context.Context, prefix, after string, fn func(
 				return err
 			}
 		}
-		if !aws.ToBool(out.IsTruncated) {
+		if !out.More {
 			return nil
 		}
-		if err := list.turn(out); err != nil {
+		if err := list.turn(out.Token); err != nil {
 			return fmt.Errorf("list objects with prefix %q: %w", prefix, err)
 		}
-		in.ContinuationToken = out.NextContinuationToken
+		query.Token = out.Token
 	}
 }
 
@@ -59,8 +56,8 @@ type listing struct {
 }
 
 // next returns an entry, or the zero value to skip it.
-func (l *listing) next(entry *types.Object) (blob.ObjectInfo, error) {
-	path := aws.ToString(entry.Key)
+func (l *listing) next(entry s3api.Entry) (blob.ObjectInfo, error) {
+	path := entry.Key
 	if path <= l.last {
 		if l.begun {
 			return blob.ObjectInfo{}, fmt.Errorf("%w: the service lists %q after %q", errors.ErrUnsupported, path, l.last)
@@ -72,12 +69,11 @@ func (l *listing) next(entry *types.Object) (blob.ObjectInfo, error) {
 	if !ours || !strings.HasPrefix(path, l.wanted) || checkKey(key) != nil {
 		return blob.ObjectInfo{}, nil
 	}
-	return blob.ObjectInfo{Key: key, Size: aws.ToInt64(entry.Size), Time: aws.ToTime(entry.LastModified)}, nil
+	return blob.ObjectInfo{Key: key, Size: entry.Size, Time: entry.Time}, nil
 }
 
 // turn goes on to the next page and detects loops.
-func (l *listing) turn(out *s3.ListObjectsV2Output) error {
-	token := aws.ToString(out.NextContinuationToken)
+func (l *listing) turn(token string) error {
 	if token == "" || token == l.token {
 		return fmt.Errorf("%w: the service lists some objects and does not say how to continue", errors.ErrUnsupported)
 	}

@@ -1,7 +1,6 @@
 package s3blob
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,12 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/internal/s3api"
 )
 
 // abortTimeout limits the attempt to abort an upload, whose caller may be gone.
@@ -26,9 +23,9 @@ const abortTimeout = 10 * time.Second
 type upload struct {
 	bucket    *Bucket
 	path      string
-	id        *string
+	id        string
 	checksums bool // whether checksums are sent
-	parts     []types.CompletedPart
+	parts     []s3api.Part
 	sum       uint32 // of all parts so far
 }
 
@@ -55,15 +52,11 @@ func (b *Bucket) putParts(ctx context.Context, path string, r io.Reader, size in
 func (b *Bucket) begin(ctx context.Context, path string) (*upload, error) {
 	u := &upload{bucket: b, path: path}
 	err := b.checksummed(func(checksums bool) error {
-		in := &s3.CreateMultipartUploadInput{Bucket: &b.addr.bucket, Key: &path}
-		if checksums {
-			in.ChecksumAlgorithm, in.ChecksumType = types.ChecksumAlgorithmCrc32c, types.ChecksumTypeFullObject
-		}
-		out, err := b.client.CreateMultipartUpload(ctx, in)
+		id, err := b.client.CreateUpload(ctx, path, checksums)
 		if err != nil {
 			return explain(ctx, err, "begin an upload in parts")
 		}
-		u.id, u.checksums = out.UploadId, checksums
+		u.id, u.checksums = id, checksums
 		return nil
 	})
 	return u, err
@@ -79,7 +72,7 @@ func (b *Bucket) partSize(size int64) int64 {
 // cancelled request and keep its part after the upload is aborted.
 func (u *upload) send(ctx context.Context, r io.Reader, size int64) error {
 	part := u.bucket.partSize(size)
-	u.parts = make([]types.CompletedPart, (size+part-1)/part)
+	u.parts = make([]s3api.Part, (size+part-1)/part)
 	var group errgroup.Group
 	var failed atomic.Bool
 	group.SetLimit(u.bucket.opts.Parallel) // Go blocks, and reading with it
@@ -116,39 +109,32 @@ func firstOf(errs ...error) error {
 
 func (u *upload) sendPart(ctx context.Context, i int, data []byte) error {
 	sum := crc32.Checksum(data, castagnoli)
-	number := aws.Int32(int32(i + 1))
-	in := &s3.UploadPartInput{
-		Bucket: &u.bucket.addr.bucket, Key: &u.path, UploadId: u.id, PartNumber: number,
-		Body: bytes.NewReader(data), ContentLength: aws.Int64(int64(len(data))), ContentMD5: contentMD5(data),
-	}
+	content := s3api.Content{Data: data, MD5: s3api.MD5(data)}
 	if u.checksums {
-		in.ChecksumCRC32C = sumHeader(sum)
+		content.CRC32C = sumHeader(sum)
 	}
-	out, err := u.bucket.client.UploadPart(ctx, in)
+	tag, confirmed, err := u.bucket.client.PutPart(ctx, u.path, u.id, i+1, content)
 	if err != nil {
-		return explain(ctx, err, "send part %d of %d", *number, len(u.parts))
+		return explain(ctx, err, "send part %d of %d", i+1, len(u.parts))
 	}
-	u.parts[i] = types.CompletedPart{ETag: out.ETag, PartNumber: number, ChecksumCRC32C: in.ChecksumCRC32C}
-	return sameSum(out.ChecksumCRC32C, sum)
+	u.parts[i] = s3api.Part{Tag: tag, CRC32C: content.CRC32C}
+	return sameSum(confirmed, sum)
 }
 
 // complete turns the parts into an object. If the answer is lost and the request
 // repeated, the service may no longer know the upload. What counts is the object,
 // whose size is checked in any case.
 func (u *upload) complete(ctx context.Context, size int64) error {
-	in := &s3.CompleteMultipartUploadInput{
-		Bucket: &u.bucket.addr.bucket, Key: &u.path, UploadId: u.id,
-		MultipartUpload: &types.CompletedMultipartUpload{Parts: u.parts},
-	}
+	sum := ""
 	if u.checksums {
-		in.ChecksumCRC32C, in.ChecksumType = sumHeader(u.sum), types.ChecksumTypeFullObject
+		sum = sumHeader(u.sum)
 	}
-	out, err := u.bucket.client.CompleteMultipartUpload(ctx, in)
-	if err != nil && !hasCode(err, "NoSuchUpload") {
+	confirmed, kind, err := u.bucket.client.CompleteUpload(ctx, u.path, u.id, u.parts, sum)
+	if err != nil && !s3api.HasCode(err, "NoSuchUpload") {
 		return explain(ctx, err, "complete an upload of %d parts", len(u.parts))
 	}
-	if out != nil && out.ChecksumType != types.ChecksumTypeComposite {
-		if err := sameSum(out.ChecksumCRC32C, u.sum); err != nil {
+	if err == nil && kind != s3api.Composite {
+		if err := sameSum(confirmed, u.sum); err != nil {
 			return err
 		}
 	}
@@ -169,13 +155,13 @@ func (u *upload) complete(ctx context.Context, size int64) error {
 func (u *upload) abort(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
-	return u.bucket.abort(ctx, &u.path, u.id)
+	return u.bucket.abort(ctx, u.path, u.id)
 }
 
-func (b *Bucket) abort(ctx context.Context, path, id *string) error {
-	_, err := b.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &b.addr.bucket, Key: path, UploadId: id})
-	if err != nil && !hasCode(err, "NoSuchUpload") {
-		return explain(ctx, err, "abort the upload of %q", *path)
+func (b *Bucket) abort(ctx context.Context, path, id string) error {
+	err := b.client.AbortUpload(ctx, path, id)
+	if err != nil && !s3api.HasCode(err, "NoSuchUpload") {
+		return explain(ctx, err, "abort the upload of %q", path)
 	}
 	return nil
 }
@@ -186,26 +172,25 @@ func (b *Bucket) abort(ctx context.Context, path, id *string) error {
 // differences; a day is a good choice.
 func (b *Bucket) AbortStale(ctx context.Context, olderThan time.Duration) (int, error) {
 	before, aborted := time.Now().Add(-olderThan), 0
-	in := &s3.ListMultipartUploadsInput{Bucket: &b.addr.bucket, Prefix: &b.addr.prefix}
+	keyMarker, idMarker := "", ""
 	for {
-		out, err := b.client.ListMultipartUploads(ctx, in)
+		out, err := b.client.ListUploads(ctx, b.addr.prefix, keyMarker, idMarker)
 		if err != nil {
 			return aborted, explain(ctx, err, "list uploads in parts")
 		}
-		for _, u := range out.Uploads {
-			if u.Initiated == nil || u.Initiated.After(before) || u.Key == nil {
+		for _, u := range out.Entries {
+			if u.Begun.IsZero() || u.Begun.After(before) || u.Key == "" {
 				continue
 			}
-			if err := b.abort(ctx, u.Key, u.UploadId); err != nil {
+			if err := b.abort(ctx, u.Key, u.ID); err != nil {
 				return aborted, err
 			}
 			aborted++
 		}
-		again := out.NextKeyMarker == nil || aws.ToString(out.NextKeyMarker) == aws.ToString(in.KeyMarker) &&
-			aws.ToString(out.NextUploadIdMarker) == aws.ToString(in.UploadIdMarker)
-		if !aws.ToBool(out.IsTruncated) || again {
+		again := out.KeyMarker == "" || out.KeyMarker == keyMarker && out.IDMarker == idMarker
+		if !out.More || again {
 			return aborted, nil
 		}
-		in.KeyMarker, in.UploadIdMarker = out.NextKeyMarker, out.NextUploadIdMarker
+		keyMarker, idMarker = out.KeyMarker, out.IDMarker
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-
 	"github.com/stet-dev/stet/blob"
 )
 
@@ -25,12 +23,11 @@ func (b *Bucket) PresignGet(ctx context.Context, key string, ttl time.Duration) 
 	if err != nil {
 		return "", err
 	}
-	req, err := s3.NewPresignClient(b.client).PresignGetObject(ctx,
-		&s3.GetObjectInput{Bucket: &b.addr.bucket, Key: &path}, s3.WithPresignExpires(ttl))
+	address, err := b.client.PresignGet(ctx, path, ttl)
 	if err != nil {
 		return "", explain(ctx, err, "sign an address to download %q", key)
 	}
-	return req.URL, nil
+	return address, nil
 }
 
 // PresignPut is PresignGet for uploading by PUT. An existing object is replaced.
@@ -39,12 +36,11 @@ func (b *Bucket) PresignPut(ctx context.Context, key string, ttl time.Duration) 
 	if err != nil {
 		return "", err
 	}
-	req, err := s3.NewPresignClient(b.client).PresignPutObject(ctx,
-		&s3.PutObjectInput{Bucket: &b.addr.bucket, Key: &path}, s3.WithPresignExpires(ttl))
+	address, err := b.client.PresignPut(ctx, path, ttl)
 	if err != nil {
 		return "", explain(ctx, err, "sign an address to upload %q", key)
 	}
-	return req.URL, nil
+	return address, nil
 }
 
 func (b *Bucket) presignable(key string, ttl time.Duration) (string, error) {

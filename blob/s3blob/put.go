@@ -1,9 +1,7 @@
 package s3blob
 
 import (
-	"bytes"
 	"context"
-	"crypto/md5"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
@@ -12,10 +10,8 @@ import (
 	"hash/crc32"
 	"io"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/internal/s3api"
 )
 
 // metaSum is the metadata that holds the CRC-32C of an object sent in one piece, as
@@ -59,20 +55,20 @@ func (b *Bucket) putWhole(ctx context.Context, path string, r io.Reader, size in
 	}
 	sum := crc32.Checksum(buf, castagnoli)
 	return b.checksummed(func(checksums bool) error {
-		in := &s3.PutObjectInput{
-			Bucket: &b.addr.bucket, Key: &path, Body: bytes.NewReader(buf), ContentLength: &size,
+		content := s3api.Content{
+			Data: buf,
 			// Every service checks this one; only some check the others.
-			ContentMD5: contentMD5(buf),
-			Metadata:   map[string]string{metaSum: hex.EncodeToString(sumBytes(sum))},
+			MD5:  s3api.MD5(buf),
+			Meta: map[string]string{metaSum: hex.EncodeToString(sumBytes(sum))},
 		}
 		if checksums {
-			in.ChecksumCRC32C = sumHeader(sum)
+			content.CRC32C = sumHeader(sum)
 		}
-		out, err := b.client.PutObject(ctx, in)
+		confirmed, err := b.client.Put(ctx, path, content)
 		if err != nil {
 			return explain(ctx, err, "send %d bytes", size)
 		}
-		return sameSum(out.ChecksumCRC32C, sum)
+		return sameSum(confirmed, sum)
 	})
 }
 
@@ -83,7 +79,7 @@ func (b *Bucket) checksummed(fn func(checksums bool) error) error {
 		return fn(false)
 	}
 	err := fn(true)
-	if err == nil || !hasCode(err, "NotImplemented", "InvalidArgument", "InvalidRequest") {
+	if err == nil || !s3api.HasCode(err, "NotImplemented", "InvalidArgument", "InvalidRequest") {
 		return err
 	}
 	if fn(false) != nil {
@@ -136,8 +132,8 @@ func (b *Bucket) release(buf []byte) {
 }
 
 // sameSum checks the checksum that the service reports, if it does.
-func sameSum(answer *string, sum uint32) error {
-	if answer != nil && *answer != *sumHeader(sum) {
+func sameSum(answer string, sum uint32) error {
+	if answer != "" && answer != sumHeader(sum) {
 		return fmt.Errorf("%w: the bucket confirmed different bytes than were sent", blob.ErrCorrupt)
 	}
 	return nil
@@ -145,11 +141,4 @@ func sameSum(answer *string, sum uint32) error {
 
 func sumBytes(sum uint32) []byte { return binary.BigEndian.AppendUint32(nil, sum) }
 
-func sumHeader(sum uint32) *string {
-	return aws.String(base64.StdEncoding.EncodeToString(sumBytes(sum)))
-}
-
-func contentMD5(data []byte) *string {
-	sum := md5.Sum(data)
-	return aws.String(base64.StdEncoding.EncodeToString(sum[:]))
-}
+func sumHeader(sum uint32) string { return base64.StdEncoding.EncodeToString(sumBytes(sum)) }

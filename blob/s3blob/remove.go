@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/internal/s3api"
 )
 
 const (
@@ -48,7 +46,7 @@ func (b *Bucket) removeBatch(ctx context.Context, paths []string) error {
 		return b.removeSingly(ctx, paths)
 	}
 	err := b.removeTogether(ctx, paths)
-	refused := errors.Is(err, errors.ErrUnsupported) || hasCode(err, "InvalidRequest", "MissingContentMD5", "MalformedXML")
+	refused := errors.Is(err, errors.ErrUnsupported) || s3api.HasCode(err, "InvalidRequest", "MissingContentMD5", "MalformedXML")
 	if !refused {
 		return err
 	}
@@ -60,23 +58,19 @@ func (b *Bucket) removeBatch(ctx context.Context, paths []string) error {
 }
 
 func (b *Bucket) removeTogether(ctx context.Context, paths []string) error {
-	in := &s3.DeleteObjectsInput{Bucket: &b.addr.bucket, Delete: &types.Delete{Quiet: aws.Bool(true)}}
-	for _, path := range paths {
-		in.Delete.Objects = append(in.Delete.Objects, types.ObjectIdentifier{Key: &path})
-	}
-	out, err := b.client.DeleteObjects(ctx, in)
+	left, err := b.client.DeleteAll(ctx, paths)
 	if err != nil {
 		return explain(ctx, err, "remove together")
 	}
 	var errs []error
-	for _, failed := range out.Errors {
-		meaning, known := codes[aws.ToString(failed.Code)]
+	for _, failed := range left {
+		meaning, known := codes[failed.Code]
 		switch {
 		case errors.Is(meaning, blob.ErrNotFound):
 		case known:
-			errs = append(errs, fmt.Errorf("remove %q: %w: %s", aws.ToString(failed.Key), meaning, aws.ToString(failed.Message)))
+			errs = append(errs, fmt.Errorf("remove %q: %w: %s", failed.Key, meaning, failed.Message))
 		default:
-			errs = append(errs, fmt.Errorf("remove %q: %s: %s", aws.ToString(failed.Key), aws.ToString(failed.Code), aws.ToString(failed.Message)))
+			errs = append(errs, fmt.Errorf("remove %q: %s: %s", failed.Key, failed.Code, failed.Message))
 		}
 	}
 	return errors.Join(errs...)
@@ -87,7 +81,7 @@ func (b *Bucket) removeSingly(ctx context.Context, paths []string) error {
 	group.SetLimit(removeParallel)
 	for _, path := range paths {
 		group.Go(func() error {
-			_, err := b.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &b.addr.bucket, Key: &path})
+			err := b.client.Delete(ctx, path)
 			if err == nil || errors.Is(kind(err), blob.ErrNotFound) {
 				return nil
 			}

@@ -16,10 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-
+	"github.com/stet-dev/stet/internal/s3api"
 	"github.com/stet-dev/stet/internal/testenv"
 )
 
@@ -221,12 +218,16 @@ func (s *S3Server) discard() {
 func (s *S3Server) NewBucket(tb testing.TB) string {
 	tb.Helper()
 	name := fmt.Sprintf("test-%016x", rand.Uint64())
-	client := s3.New(s3.Options{
-		BaseEndpoint: aws.String(s.Endpoint()), Region: s3Region, UsePathStyle: true,
-		Credentials: credentials.NewStaticCredentialsProvider(s3AccessKey, s3SecretKey, ""),
+	web := s3api.NewHTTP(time.Minute, nil)
+	defer web.CloseIdleConnections()
+	client, err := s3api.New(s3api.Config{
+		Bucket: name, Region: s3Region, Endpoint: s.Endpoint(), PathStyle: true, HTTP: web, MaxAttempts: 3, MaxWait: time.Second,
+		Credentials: s3api.Static(s3api.Keys{Access: s3AccessKey, Secret: s3SecretKey}),
 	})
-	// tb.Context may have ended during a cleanup.
-	if _, err := client.CreateBucket(context.Background(), &s3.CreateBucketInput{Bucket: &name}); err != nil {
+	if err == nil {
+		err = client.CreateBucket(context.Background()) // tb.Context may have ended during a cleanup
+	}
+	if err != nil {
 		tb.Fatalf("make a bucket: %v", err)
 	}
 	return name

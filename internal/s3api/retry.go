@@ -15,7 +15,7 @@ var passingCodes = []string{
 	"RequestTimeout", "RequestTimeoutException", "InternalError", "ServiceUnavailable", "SlowDown",
 	"Throttling", "ThrottlingException", "ThrottledException", "RequestThrottled", "RequestThrottledException",
 	"TooManyRequestsException", "RequestLimitExceeded", "BandwidthLimitExceeded", "PriorRequestNotComplete",
-	"IDPCommunicationError",
+	"IDPCommunicationError", "InvalidIdentityToken", // of roles for web identities, as AWS advises
 }
 
 var passingStatuses = []int{
