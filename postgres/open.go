@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/internal/pgparams"
 )
 
 // DB is a database with the data of many tenants. It is safe for concurrent use,
@@ -106,6 +107,7 @@ func (db *DB) configure(config *pgxpool.Config) {
 	config.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
 		ctx, cancel := context.WithTimeout(ctx, config.ConnConfig.ConnectTimeout)
 		defer cancel()
+		pgparams.Register(c)
 		_, err := c.Exec(ctx, settings, pgx.QueryExecModeSimpleProtocol)
 		return err
 	}

@@ -125,9 +125,13 @@ func TestBlobsInObjects(t *testing.T) {
 
 // TestWithoutPreparedStatements is what a pooler of transactions needs.
 func TestWithoutPreparedStatements(t *testing.T) {
-	db := openNode(t, newDatabase(t, 15)+"&default_query_exec_mode=exec", nil)
-	kvtest.RunRefs(t, func(t *testing.T) (kv.Store, blob.Store) {
-		tenant := newTenant(t, db)
-		return tenant.Rows(), tenant.Blobs()
-	})
+	for _, mode := range []string{"exec", "simple_protocol"} {
+		t.Run(mode, func(t *testing.T) {
+			db := openNode(t, newDatabase(t, 15)+"&default_query_exec_mode="+mode, nil)
+			kvtest.RunRefs(t, func(t *testing.T) (kv.Store, blob.Store) {
+				tenant := newTenant(t, db)
+				return tenant.Rows(), tenant.Blobs()
+			})
+		})
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation"
 	"github.com/stet-dev/stet/fault"
+	"github.com/stet-dev/stet/internal/pgparams"
 	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/search"
 	"github.com/stet-dev/stet/search/internal/corpus"
@@ -60,6 +61,10 @@ func Open(ctx context.Context, dsn string, opts *Options) (*DB, error) {
 	config.MaxConns = int32(db.opts.MaxConns)
 	config.ConnConfig.RuntimeParams["statement_timeout"] = fmt.Sprint(db.opts.StatementTimeout.Milliseconds())
 	config.ConnConfig.RuntimeParams["application_name"] = "stet search"
+	config.AfterConnect = func(_ context.Context, c *pgx.Conn) error {
+		pgparams.Register(c)
+		return nil
+	}
 	if db.pool, err = pgxpool.NewWithConfig(context.WithoutCancel(ctx), config); err != nil {
 		return nil, fmt.Errorf("open search index: %w", ErrInvalidDSN)
 	}

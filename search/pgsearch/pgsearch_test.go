@@ -39,7 +39,11 @@ func openDB(t testing.TB, dsn string) *pgsearch.DB {
 func TestContract(t *testing.T) {
 	for _, version := range versions {
 		t.Run(fmt.Sprint(version), func(t *testing.T) {
-			db := openDB(t, realservers.Postgres(t, realservers.PostgresOptions{Version: version}).NewDatabase(t))
+			dsn := realservers.Postgres(t, realservers.PostgresOptions{Version: version}).NewDatabase(t)
+			if version == versions[0] { // also as a pooler of transactions needs it
+				dsn += "&default_query_exec_mode=exec"
+			}
+			db := openDB(t, dsn)
 			var tenants atomic.Int64
 			searchtest.Run(t, func(t testing.TB, conversations *conversation.Store, blobs blob.Store, rows kv.Store) search.Searcher {
 				ix, err := db.Index(fmt.Sprintf("tenant %d", tenants.Add(1)), conversations, blobs, rows)
