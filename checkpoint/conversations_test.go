@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -344,6 +345,46 @@ func TestRedoReturnsToBeforeTheUndo(t *testing.T) {
 	want("undo that keeps it, too", second.Root, "2\n", "mine\n")
 	if err := func() error { _, err := f.w.Undo(t.Context(), nil); return err }(); !errors.Is(err, ErrNothing) {
 		t.Errorf("one undo too many: %v", err)
+	}
+}
+
+// A conversation that a rewind did not move stays where it is when the rewind is undone and
+// redone, with the turns that came since. They are no branch that was left behind.
+func TestUndoLeavesAConversationThatStayed(t *testing.T) {
+	for name, req := range map[string]RewindRequest{
+		"already there": {To: "turn:1", Exact: true},
+		"only files":    {To: "turn:1", Exact: true, Scope: FilesOnly},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, store, c, _ := talk(t)
+			f.write("a", "0\n")
+			say(f, c, 1, "one", "a", "1\n")
+			f.write("mine", "mine\n")
+			f.rewind(req)
+			say(f, c, 2, "two", "a", "2\n")
+			third := say(f, c, 3, "three", "b", "3\n")
+			for _, want := range []string{"mine\n", ""} {
+				var done *Applied
+				var err error
+				if want != "" {
+					done, err = f.w.Undo(t.Context(), nil)
+				} else {
+					done, err = f.w.Redo(t.Context(), nil)
+				}
+				must(t, err)
+				if got, _ := os.ReadFile(f.path("mine")); string(got) != want || f.read("a") != "2\n" || f.read("b") != "3\n" {
+					t.Errorf("%s: mine %q, want %q; a %q, b %q", done.Operation.Kind, got, want, f.read("a"), f.read("b"))
+				}
+				head, err := store.Head(t.Context(), "talk")
+				if err != nil || head != third.Root || done.Plan.Moves() || done.Plan.Stays() != "" {
+					t.Errorf("%s: head %s, want %s; %q, %v", done.Operation.Kind, head.Short(), third.Root.Short(), done.Plan.Stays(), err)
+				}
+				turn, err := f.w.findTurn(t.Context(), "talk", 2)
+				if err != nil || turn.left[turn.last] {
+					t.Errorf("%s: turn 2 was left behind, %v", done.Operation.Kind, err)
+				}
+			}
+		})
 	}
 }
 

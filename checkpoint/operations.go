@@ -1,10 +1,12 @@
 package checkpoint
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -50,31 +52,65 @@ type Operation struct {
 	// directories, which Paths lists.
 	Files uint64
 
-	paths  []string // to be stored
-	listed blob.ID  // blob of the stored list
+	paths   []string // to be stored
+	listed  blob.ID  // blob of the stored list
+	inPlace bool     // set by Moves
 }
 
 // Whole reports whether the operation went to its target as a whole: a rewind of some
-// paths restores them, and the work continues where it was.
+// paths restores them, and the work continues where it was. The same is true of a rewind
+// that Moves found undone in place, and of its undo.
 func (o *Operation) Whole() bool {
-	return len(o.Scope) == 0 || !o.RootAfter.IsZero() && o.RootAfter != o.RootBefore
+	return !o.inPlace && (len(o.Scope) == 0 || o.movedConversation())
+}
+
+// movedConversation reports whether the operation changed the state of its conversation.
+func (o *Operation) movedConversation() bool {
+	return !o.RootAfter.IsZero() && o.RootAfter != o.RootBefore
 }
 
 // Moves returns the operations that took a workspace to a checkpoint and back again, in
 // their order. A rewind of a single turn goes to none, so what undoes or repeats it moves
 // nothing either, although it has a target.
 func Moves(ops []*Operation) []*Operation {
-	still := make(map[uint64]bool)
+	still, undone := make(map[uint64]bool), undoneInPlace(ops)
 	for _, op := range ops {
 		still[op.Seq] = op.Target == ""
 	}
 	var moves []*Operation
 	for _, op := range ops {
-		if op.Before != "" && op.After != "" && op.Target != "" && !still[op.Of] {
-			moves = append(moves, op)
+		if op.Before == "" || op.After == "" || op.Target == "" || still[op.Of] {
+			continue
 		}
+		if undone[op.Seq] {
+			marked := *op
+			marked.inPlace = true
+			op = &marked
+		}
+		moves = append(moves, op)
 	}
 	return moves
+}
+
+// undoneInPlace finds the rewinds that were undone, and what undid them, where none of them
+// moved the conversation: it went on from where it was, so an undo brings files back and
+// leaves nothing behind. A redo takes the place of the undo, and its rewind counts again.
+func undoneInPlace(ops []*Operation) map[uint64]bool {
+	in, last := make(map[uint64]bool), make(map[uint64]*Operation)
+	for _, op := range slices.SortedFunc(slices.Values(ops), func(a, b *Operation) int { return cmp.Compare(a.Seq, b.Seq) }) {
+		before := last[op.Of]
+		last[cmp.Or(op.Of, op.Seq)] = op
+		if before == nil || before.movedConversation() || op.movedConversation() {
+			continue
+		}
+		switch {
+		case op.Kind == OpUndo && (before.Seq == op.Of || in[before.Seq]):
+			in[op.Seq], in[op.Of] = true, true
+		case op.Kind == OpRedo && in[before.Seq]:
+			in[op.Seq], in[op.Of] = true, false
+		}
+	}
+	return in
 }
 
 // ID returns the operation's name, such as "op12".

@@ -224,19 +224,23 @@ func (w *Workspace) needed(ctx context.Context, id string) (*Record, error) {
 }
 
 // planRootBack determines the new state of the conversation, if the operation moved
-// it. A conversation that was removed since must not hinder the files.
+// it: one that it did not move stays, with all turns that came since. A conversation that
+// was removed since must not hinder the files.
 func (w *Workspace) planRootBack(ctx context.Context, p *Plan, op *Operation) error {
-	to := op.RootBefore
+	to, convs := op.RootBefore, w.s.opts.Conversations
 	if op.RootAfter.IsZero() || op.RootBefore.IsZero() {
 		return nil
 	}
-	convs := w.s.opts.Conversations
 	if convs == nil {
 		return ErrNoConversations
 	}
 	root, err := convs.Current(ctx, op.Conversation)
 	if err != nil {
 		return fmt.Errorf("find conversation %q: %w", op.Conversation, err)
+	}
+	if !op.movedConversation() {
+		p.RootBefore, err = w.unlessLost(ctx, root)
+		return err
 	}
 	if root.IsZero() {
 		p.stays = staysRemoved

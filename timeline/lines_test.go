@@ -2,6 +2,7 @@ package timeline_test
 
 import (
 	"cmp"
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,6 +38,32 @@ func TestARewindLeavesBehindWhatCameAfterItsTarget(t *testing.T) {
 	f.same("a", "c1 c2* c3x1")
 	f.take("a", 3)
 	f.same("a", "c1 c2 c3x1 c10*")
+}
+
+// What came between a rewind of files and its undo is in the files, so it stands.
+func TestAnUndoLeavesWhatCameSinceItsRewind(t *testing.T) {
+	f := newFixture(t)
+	f.take("a", 1)
+	c2 := f.take("a", 2)
+	f.take("a", 3)
+	f.rewind(c2, "a") // c4 and c5
+	f.take("b", 1)
+	f.take("a", 4)
+	f.same("a", "c1 c2 c3x1 c7*")
+	back := func(do func(context.Context, *checkpoint.UndoOptions) (*checkpoint.Applied, error)) {
+		t.Helper()
+		_, err := do(t.Context(), &checkpoint.UndoOptions{Choice: checkpoint.Theirs})
+		f.must(err)
+	}
+	back(f.w.Undo)
+	f.same("a", "c1 c2 c3 c7*")
+	f.same("b", "c6*")
+	back(f.w.Redo)
+	f.same("a", "c1 c2 c3x1 c7*")
+	back(f.w.Undo)
+	f.same("a", "c1 c2 c3 c7*")
+	f.take("a", 5)
+	f.same("a", "c1 c2 c3 c7 c14*")
 }
 
 func TestTwoRewoundBranchesAreTwo(t *testing.T) {
