@@ -136,3 +136,23 @@ func (s *Service) Compare(ctx context.Context, older, newer *Record) (files, add
 	err = (&Workspace{s: s}).count(ctx, changed, &counted)
 	return counted.FilesChanged, counted.LinesAdded, counted.LinesRemoved, counted.LinesPartial, err
 }
+
+// Unlike lists the files that changed between two checkpoints and that differ between two
+// others.
+func (s *Service) Unlike(ctx context.Context, older, newer, one, other *Record) ([]string, error) {
+	changed, err := workspace.Diff(ctx, s.blobs, older.Tree, newer.Tree)
+	if err != nil {
+		return nil, fmt.Errorf("compare %s with %s: %w", older.ID, newer.ID, err)
+	}
+	var paths []string
+	for _, c := range changed {
+		at, err := (&Workspace{s: s}).entriesAt(ctx, c.Path, one.Tree, other.Tree)
+		if err != nil {
+			return nil, fmt.Errorf("compare %s with %s: %w", one.ID, other.ID, err)
+		}
+		if !sameState(at[0], at[1]) && !isDir(at[0]) && !isDir(at[1]) {
+			paths = append(paths, c.Path)
+		}
+	}
+	return paths, nil
+}

@@ -1,13 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/checkpoint"
@@ -39,18 +40,20 @@ func (a *app) hookNotice(ctx context.Context, db *stet.DB, adapter foreign.Adapt
 		return err
 	}
 	reader := timeline.New(db.Checkpoints(), db.Conversations())
-	history, err := reader.Read(ctx, timeline.Scope{Workspace: checkpoint.WorkspaceID(root), Conversation: e.Session})
+	reverted, err := reader.Reverted(ctx, checkpoint.WorkspaceID(root), e.Session)
 	if err != nil {
 		return err
 	}
 	var known []uint64
 	_ = json.Unmarshal([]byte(info.Labels[labelNoticed]), &known) // nothing is known if it is not ours
-	out, at := takenBack(history)
-	text := noticeText(out, known, at)
-	if text == "" {
+	n := newNotice(reverted, known)
+	if slices.Equal(n.out, known) {
 		return nil
 	}
-	now, err := json.Marshal(out)
+	if err := n.explain(ctx, reader, db.Checkpoints(), e.Session); err != nil {
+		return err
+	}
+	now, err := json.Marshal(n.out)
 	if err != nil {
 		return err
 	}
@@ -58,48 +61,77 @@ func (a *app) hookNotice(ctx context.Context, db *stet.DB, adapter foreign.Adapt
 	if err := db.Conversations().SetLabel(ctx, e.Session, labelNoticed, string(now)); err != nil {
 		return err
 	}
-	_, err = a.notices.Write(adapter.Notice(text))
+	if text := n.text(adapter.Name()); text != "" {
+		_, err = a.notices.Write(adapter.Notice(text))
+	}
 	return err
 }
 
-// takenBack returns the turns of a history that are not in the files, in order, and when
-// the last of them was taken back.
-func takenBack(history *timeline.History) (out []uint64, at time.Time) {
-	stands := map[uint64]bool{}
-	turns := history.Turns()
-	for _, t := range turns {
-		stands[t.Turn] = stands[t.Turn] || t.Branch == 0
-	}
-	out = []uint64{}
-	for _, t := range turns {
-		if stands[t.Turn] || slices.Contains(out, t.Turn) {
-			continue
-		}
-		out = append(out, t.Turn)
-		if left := t.Checkpoints[0].LeftAt; left.After(at) {
-			at = left
-		}
-	}
-	slices.Sort(out)
-	return out, at
+// notice is what an agent does not know yet.
+type notice struct {
+	out        []uint64            // all turns that are not in the files
+	gone, back []timeline.Reverted // news
+	place      string              // where the latest operation of gone went, "" if nothing names it
+	rest       []string            // files that may still have changes of gone
 }
 
-// noticeText says what changed for the agent, or "".
-func noticeText(out, known []uint64, at time.Time) string {
-	without := func(list, others []uint64) []uint64 {
-		return slices.DeleteFunc(slices.Clone(list), func(n uint64) bool { return slices.Contains(others, n) })
-	}
-	var lines []string
-	if gone := without(out, known); len(gone) > 0 {
-		to := fmt.Sprintf("after turn %d", gone[0]-1)
-		if gone[0] == 1 {
-			to = "before turn 1"
+// newNotice compares what was reverted with the turns that the agent knows to be out.
+func newNotice(reverted []timeline.Reverted, known []uint64) notice {
+	n := notice{out: []uint64{}}
+	for _, t := range reverted {
+		if t.Out {
+			n.out = append(n.out, t.Turn)
 		}
-		lines = append(lines, fmt.Sprintf("the user rewound the files to %s at %s; %s of this conversation %s no longer in the files",
-			to, at.Local().Format("15:04"), turnNumbers(gone), areOrIs(gone)))
+		switch told := slices.Contains(known, t.Turn); {
+		case t.Out && !told:
+			n.gone = append(n.gone, t)
+		case !t.Out && told:
+			n.back = append(n.back, t)
+		}
 	}
-	if back := without(known, out); len(back) > 0 {
-		lines = append(lines, fmt.Sprintf("the user undid a rewind; %s of this conversation %s in the files again", turnNumbers(back), areOrIs(back)))
+	return n
+}
+
+// explain finds out where the files went and what is left of the turns.
+func (n *notice) explain(ctx context.Context, reader *timeline.Reader, checkpoints *checkpoint.Service, session string) (err error) {
+	if len(n.gone) == 0 {
+		return nil
+	}
+	op := latest(n.gone)
+	if n.rest, err = reader.Remaining(ctx, n.gone, op); err != nil || op.Kind != checkpoint.OpRewind {
+		return err
+	}
+	target, err := checkpoints.Get(ctx, op.Target)
+	switch {
+	case errors.Is(err, checkpoint.ErrNotFound): // it was forgotten
+		return nil
+	case err != nil || target.Conversation != session:
+		return err
+	case target.Side == checkpoint.NoSide && target.Turn != 0:
+		n.place = "a checkpoint in " + target.Place()
+	default:
+		n.place = target.Place()
+	}
+	return nil
+}
+
+// latest returns the latest operation that concerns turns.
+func latest(turns []timeline.Reverted) *checkpoint.Operation {
+	return slices.MaxFunc(turns, func(a, b timeline.Reverted) int { return cmp.Compare(a.By.Seq, b.By.Seq) }).By
+}
+
+// text says what changed for an agent, or "".
+func (n *notice) text(agent string) string {
+	var lines []string
+	if len(n.gone) > 0 {
+		line := fmt.Sprintf("%s; %s of this conversation %s no longer in the files", did(latest(n.gone), n.place, agent), turnNumbers(n.gone), areOrIs(n.gone))
+		if len(n.rest) > 0 {
+			line += ", but parts may be left in " + printable(few(n.rest, 3))
+		}
+		lines = append(lines, line)
+	}
+	if len(n.back) > 0 {
+		lines = append(lines, fmt.Sprintf("%s; %s of this conversation %s in the files again", did(latest(n.back), "", agent), turnNumbers(n.back), areOrIs(n.back)))
 	}
 	if len(lines) == 0 {
 		return ""
@@ -107,7 +139,23 @@ func noticeText(out, known []uint64, at time.Time) string {
 	return "stet: " + strings.Join(lines, "; ")
 }
 
-func areOrIs(turns []uint64) string {
+// did says what an operation did. Agents have tools for it, too.
+func did(op *checkpoint.Operation, place, agent string) string {
+	who := "the user"
+	if op.Author == agent {
+		who = "an agent"
+	}
+	what := map[string]string{checkpoint.OpUndo: "undid a rewind", checkpoint.OpRedo: "redid a rewind"}[op.Kind]
+	if what == "" {
+		what = "rewound the files"
+	}
+	if place != "" {
+		what += " to " + place
+	}
+	return fmt.Sprintf("%s %s at %s", who, what, op.Time.Local().Format("15:04"))
+}
+
+func areOrIs(turns []timeline.Reverted) string {
 	if len(turns) == 1 {
 		return "is"
 	}
@@ -115,8 +163,8 @@ func areOrIs(turns []uint64) string {
 }
 
 // turnNumbers names turns, as in "turn 3", "turns 3 and 4" and "turns 3 to 7".
-func turnNumbers(turns []uint64) string {
-	first, last := turns[0], turns[len(turns)-1]
+func turnNumbers(turns []timeline.Reverted) string {
+	first, last := turns[0].Turn, turns[len(turns)-1].Turn
 	switch {
 	case len(turns) == 1:
 		return fmt.Sprintf("turn %d", first)
@@ -127,7 +175,7 @@ func turnNumbers(turns []uint64) string {
 	}
 	words := make([]string, len(turns)-1)
 	for i := range words {
-		words[i] = fmt.Sprint(turns[i])
+		words[i] = fmt.Sprint(turns[i].Turn)
 	}
 	return fmt.Sprintf("turns %s and %d", strings.Join(words, ", "), last)
 }

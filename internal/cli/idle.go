@@ -42,9 +42,9 @@ func idleText(o spool.OpenSession) string {
 }
 
 // idleMeaning says what a plan is to an agent that still holds the turns; see hookNotice.
-// Only turns that a rewind leaves behind are reported: neither a single turn nor some paths
-// are, and no other conversation's turns. What an undo brings back is reported if its
-// rewind was, which is unknown here.
+// Only turns that a rewind takes out of the files are reported: neither a single turn nor
+// some paths are, no other conversation's turns, and no conversation that moves alone. What
+// an undo brings back is reported if its rewind was, which is unknown here.
 func idleMeaning(o spool.OpenSession, plan *checkpoint.Plan) string {
 	req := plan.Request()
 	own := plan.Conversation == "" || plan.Conversation == o.Session
@@ -53,7 +53,7 @@ func idleMeaning(o spool.OpenSession, plan *checkpoint.Plan) string {
 	switch {
 	case plan.Adopts() != "":
 		return ": it is not told what changes"
-	case !own || req.OnlyTurn != 0 || len(req.Paths) > 0 || req.Lines != nil:
+	case !own || plan.Changes() == 0 || req.OnlyTurn != 0 || len(req.Paths) > 0 || req.Lines != nil:
 		return ": it is not told what was reverted"
 	case !told:
 		return ": it is not told what was reverted; continue with 'stet resume'"
