@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/conversation"
@@ -33,6 +34,25 @@ func (k keeper) Had(ctx context.Context, id string, root blob.ID) (bool, error) 
 		return root == conversation.EmptyRoot(), nil // before the first save
 	}
 	return err == nil, err
+}
+
+func (k keeper) Continued(ctx context.Context, id string, roots ...blob.ID) (blob.ID, error) {
+	next := uint64(0) // of the saves that lead to the current one; 0 before the first
+	for save, err := range k.store.History(ctx, id, &conversation.HistoryOptions{Newest: true}) {
+		if err != nil {
+			return blob.ID{}, err
+		}
+		if next != 0 && save.Seq != next {
+			continue
+		}
+		if next = save.Parent; slices.Contains(roots, save.Root) {
+			return save.Root, nil
+		}
+		if next == 0 {
+			break
+		}
+	}
+	return blob.ID{}, nil
 }
 
 func (k keeper) Rewind(ctx context.Context, id string, from, to blob.ID, author string, extend func(*kv.Batch) error) error {

@@ -388,6 +388,42 @@ func TestUndoLeavesAConversationThatStayed(t *testing.T) {
 	}
 }
 
+// An agent that does not follow a rewind goes on from where its conversation was. It has all
+// turns already, and an undo leaves it there. What it did is no branch.
+func TestUndoOfARewindThatTheAgentDidNotFollow(t *testing.T) {
+	f, store, c, _ := talk(t)
+	f.write("a", "0\n")
+	say(f, c, 1, "one", "a", "1\n")
+	say(f, c, 2, "two", "a", "2\n")
+	tip := c.Head().Seq
+	f.rewind(RewindRequest{To: "turn:1"})
+	c, err := store.Open(t.Context(), "talk")
+	must(t, err)
+	_, err = c.Rewind(t.Context(), tip, nil)
+	must(t, err)
+	third := say(f, c, 3, "three", "b", "3\n")
+	for _, step := range []struct {
+		a  string
+		do func(context.Context, *UndoOptions) (*Applied, error)
+	}{{"2\n", f.w.Undo}, {"1\n", f.w.Redo}, {"2\n", f.w.Undo}} {
+		done, err := step.do(t.Context(), nil)
+		must(t, err)
+		head, err := store.Head(t.Context(), "talk")
+		if err != nil || head != third.Root || f.read("a") != step.a || f.read("b") != "3\n" {
+			t.Errorf("%s: head %s, want %s; a %q, b %q, %v", done.Operation.Kind, head.Short(), third.Root.Short(), f.read("a"), f.read("b"), err)
+		}
+		stays := "stays as it is, because it went on from the state to return to"
+		if got := done.Plan.Stays(); done.Operation.ID() == "op2" && got != stays {
+			t.Errorf("undo: %q, want %q", got, stays)
+		}
+	}
+	for n := uint64(1); n <= 3; n++ {
+		if turn, err := f.w.findTurn(t.Context(), "talk", n); err != nil || turn.left[turn.last] {
+			t.Errorf("turn %d was left behind, %v", n, err)
+		}
+	}
+}
+
 // A conversation that was removed, or that began anew under its name, does not hinder the
 // files from going back.
 func TestUndoWithoutTheConversation(t *testing.T) {

@@ -92,15 +92,15 @@ func Moves(ops []*Operation) []*Operation {
 	return moves
 }
 
-// undoneInPlace finds the rewinds that were undone, and what undid them, where none of them
-// moved the conversation: it went on from where it was, so an undo brings files back and
+// undoneInPlace finds the rewinds that were undone, and what undid them, where the undo did
+// not move the conversation: that goes on from where it is, so the undo brings files back and
 // leaves nothing behind. A redo takes the place of the undo, and its rewind counts again.
 func undoneInPlace(ops []*Operation) map[uint64]bool {
 	in, last := make(map[uint64]bool), make(map[uint64]*Operation)
 	for _, op := range slices.SortedFunc(slices.Values(ops), func(a, b *Operation) int { return cmp.Compare(a.Seq, b.Seq) }) {
 		before := last[op.Of]
 		last[cmp.Or(op.Of, op.Seq)] = op
-		if before == nil || before.movedConversation() || op.movedConversation() {
+		if before == nil || op.movedConversation() {
 			continue
 		}
 		switch {

@@ -20,6 +20,9 @@ type Conversations interface {
 	// Had reports whether root is a state in the history of a conversation, so that
 	// Rewind can go there. It is false if there is no such conversation.
 	Had(ctx context.Context, conversation string, root blob.ID) (bool, error)
+	// Continued returns which of several states the current one of a conversation continues,
+	// or is: the latest of them. It is zero if it continues none.
+	Continued(ctx context.Context, conversation string, roots ...blob.ID) (blob.ID, error)
 	// Rewind moves the conversation from its current root to an earlier one, in one
 	// commit to which extend adds; files and conversation move together or not at all.
 	// It appends to the history. If the current root is another than from, it fails

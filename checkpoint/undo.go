@@ -224,8 +224,10 @@ func (w *Workspace) needed(ctx context.Context, id string) (*Record, error) {
 }
 
 // planRootBack determines the new state of the conversation, if the operation moved
-// it: one that it did not move stays, with all turns that came since. A conversation that
-// was removed since must not hinder the files.
+// it: one that it did not move stays, with all turns that came since. So does one that went
+// on from where it was before the operation, as that of an agent does which did not follow a
+// rewind: it has all turns already. A conversation that was removed since must not hinder
+// the files.
 func (w *Workspace) planRootBack(ctx context.Context, p *Plan, op *Operation) error {
 	to, convs := op.RootBefore, w.s.opts.Conversations
 	if op.RootAfter.IsZero() || op.RootBefore.IsZero() {
@@ -256,6 +258,14 @@ func (w *Workspace) planRootBack(ctx context.Context, p *Plan, op *Operation) er
 	}
 	if p.RootBefore, err = w.unlessLost(ctx, root); err != nil {
 		return err
+	}
+	from, err := convs.Continued(ctx, op.Conversation, to, op.RootAfter)
+	if err != nil {
+		return fmt.Errorf("find a state of conversation %q: %w", op.Conversation, err)
+	}
+	if from == to && root != to {
+		p.stays = "stays as it is, because it went on from the state to return to"
+		return nil
 	}
 	p.RootAfter = to
 	return nil
