@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stet-dev/stet/foreign"
+	"github.com/stet-dev/stet/foreign/intake"
 )
 
 func TestRewoundSessionKeepsBothBranches(t *testing.T) {
@@ -24,6 +25,41 @@ func TestRewoundSessionKeepsBothBranches(t *testing.T) {
 	f.write(toyLine{ID: "t5", Follows: foreign.Beginning, Prompt: "new"})
 	f.pass()
 	if got := f.texts(); got != "new" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// After a rewind to an earlier turn the session still ends where it ended, although the record
+// says more about that turn than when it was copied.
+func TestRewindToAnEarlierTurn(t *testing.T) {
+	f := newFixture(t)
+	rewind := func(seq uint64) {
+		t.Helper()
+		conv, err := f.store.Open(t.Context(), "s1")
+		if err == nil {
+			_, err = conv.Rewind(t.Context(), seq, nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.write(toyLine{ID: "t1", Prompt: "one"}, toyLine{ID: "t2", Prompt: "two", Open: true})
+	f.pass()
+	rewind(1)
+	f.write(toyLine{ID: "t2", More: true}, toyLine{ID: "t3", Follows: "t2", Prompt: "three"})
+	f.pass()
+	rewind(2)
+	f.pass()
+	tip, err := intake.Tip(t.Context(), f.store, "s1")
+	if err != nil || tip.MessageID != "t3" || tip.Turns != 3 {
+		t.Errorf("the session ends with %q, turn %d, %v", tip.MessageID, tip.Turns, err)
+	}
+	if got := f.texts(); got != "one two" {
+		t.Errorf("got %s", got)
+	}
+	f.write(toyLine{ID: "t4", Prompt: "four"})
+	f.pass()
+	if got := f.texts(); got != "one two three four" {
 		t.Errorf("got %s", got)
 	}
 }

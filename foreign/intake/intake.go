@@ -135,6 +135,7 @@ type pass struct {
 	conv   *conversation.Conversation // nil until something is written
 	head   conversation.Save          // the current save
 	known  map[string]uint64          // turns that were copied: the latest save of each
+	last   string                     // the turn that was copied last; see Tip
 	shared map[string]bool            // turns of the origin of a fork that come again
 	exists bool
 	path   string // where the session was when it was copied last
@@ -206,6 +207,9 @@ func (p *pass) load(ctx context.Context) (string, error) {
 		}
 		if save.Seq > p.head.Seq {
 			p.head = save
+			if save.Kind != conversation.KindRewind {
+				p.last = save.MessageID
+			}
 		}
 		if save.MessageID != "" && save.Seq > p.known[save.MessageID] {
 			p.known[save.MessageID] = save.Seq
@@ -289,9 +293,10 @@ func (p *pass) turn(ctx context.Context, t foreign.Turn) error {
 }
 
 // again handles a turn that was copied before. The last one may have grown since; an
-// earlier one stays as it was copied, and the raw record has what changed.
+// earlier one stays as it was copied, also if a rewind went back to it, and the raw record
+// has what changed. A save of it would be the end of the session's record.
 func (p *pass) again(ctx context.Context, t foreign.Turn, made conversation.Turn, seq uint64) error {
-	if seq != p.head.Seq {
+	if seq != p.head.Seq || t.ID != p.last {
 		return nil
 	}
 	old, err := p.lastTurn(ctx)
@@ -328,7 +333,7 @@ func (p *pass) save(ctx context.Context, t foreign.Turn) error {
 	if err != nil {
 		return err
 	}
-	p.head, p.known[t.ID] = save, save.Seq
+	p.head, p.known[t.ID], p.last = save, save.Seq, t.ID
 	return p.full(ctx, sizeOf(t))
 }
 
