@@ -1,6 +1,7 @@
 package claudecode_test
 
 import (
+	"bytes"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -85,7 +86,12 @@ var kinds = map[string]foreign.EventKind{
 
 func payloads(t testing.TB) []foreigntest.Payload {
 	t.Helper()
-	return foreigntest.PayloadLines(t, func(event string, _ []byte) foreign.EventKind { return kinds[event] })
+	return foreigntest.PayloadLines(t, func(event string, payload []byte) foreign.EventKind {
+		if bytes.Contains(payload, []byte(`"source":"compact"`)) {
+			return foreign.NoEvent // the session goes on
+		}
+		return kinds[event]
+	})
 }
 
 func FuzzTurns(f *testing.F) {

@@ -27,6 +27,8 @@ type Payload struct {
 	Error      string          `json:"error"`
 	Background []task          `json:"background_tasks"`
 	Continued  bool            `json:"stop_hook_active"`
+	// Source is what began a session. Agents report a compaction as a beginning, too.
+	Source string `json:"source"`
 }
 
 // task is a task in the background.
@@ -66,8 +68,12 @@ func Decode(payload []byte) (Payload, error) {
 	return p, nil
 }
 
-// Event returns the event of a payload, with the fields that all agents share.
+// Event returns the event of a payload, with the fields that all agents share. A
+// compaction, which comes in the middle of a turn, is none.
 func (p Payload) Event(kind foreign.EventKind, raw []byte) foreign.Event {
+	if kind == foreign.SessionStart && p.Source == "compact" {
+		kind = foreign.NoEvent
+	}
 	return foreign.Event{
 		Kind: kind, Session: p.Session, Turn: p.PromptID, Workspace: p.Dir, Transcript: p.Transcript,
 		Prompt: p.Prompt, Background: p.background(), Continued: p.Continued, Raw: raw,

@@ -53,3 +53,18 @@ func TestBackgroundTasks(t *testing.T) {
 		}
 	}
 }
+
+// A compaction goes on in the middle of a turn, and the session does not begin again.
+func TestACompactionBeginsNoSession(t *testing.T) {
+	for source, want := range map[string]foreign.EventKind{
+		"compact": foreign.NoEvent, "startup": foreign.SessionStart, "resume": foreign.SessionStart, "clear": foreign.SessionStart, "": foreign.SessionStart,
+	} {
+		p, err := hooks.Decode([]byte(`{"session_id":"s","source":"` + source + `"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Event(hooks.Kind("SessionStart"), nil).Kind; got != want {
+			t.Errorf("%q: got %v, want %v", source, got, want)
+		}
+	}
+}
