@@ -29,7 +29,8 @@ type UndoOptions struct {
 }
 
 // Undo reverts the last rewind of the workspace that was not undone yet, files and
-// conversation. Repeated, it goes further back. A redo counts as a rewind. It returns
+// conversation. A conversation that the rewind did not move, or that went on without it,
+// stays. Repeated, it goes further back. A redo counts as a rewind. It returns
 // ErrNothing if there is none.
 func (w *Workspace) Undo(ctx context.Context, opts *UndoOptions) (*Applied, error) {
 	return w.change(ctx, OpUndo, func(st *state) (*job, error) {

@@ -15,7 +15,8 @@ import (
 func (a *app) undoCommand() *cobra.Command {
 	return a.backCommand("undo", "Undo the last rewind", `Undo the last rewind of this workspace, files and conversation. Repeat it to
 go further back; 'stet redo' reverts an undo. The current state is saved
-first, so nothing is lost.
+first, so nothing is lost. A conversation that the rewind did not move, or that
+went on without it, stays where it is.
 
 If the undo would change a file that you have changed since, nothing happens and the
 exit code is 4; pass --keep-mine, --theirs or --merge. If an agent is at work here,
