@@ -53,7 +53,7 @@ func idleMeaning(o spool.OpenSession, plan *checkpoint.Plan) string {
 	switch {
 	case plan.Adopts() != "":
 		return ": it is not told what changes"
-	case !own || plan.Changes() == 0 || req.OnlyTurn != 0 || len(req.Paths) > 0 || req.Lines != nil:
+	case !own || req.To != "" && plan.Changes() == 0 || req.OnlyTurn != 0 || len(req.Paths) > 0 || req.Lines != nil:
 		return ": it is not told what was reverted"
 	case !told:
 		return ": it is not told what was reverted; continue with 'stet resume'"
