@@ -194,6 +194,9 @@ func doneText(verb string, done *checkpoint.Applied) string {
 	if len(done.NoSetgid) > 0 {
 		a.line("Restored without the set-group-id bit: %s", few(done.NoSetgid, 5))
 	}
+	if len(done.Uncovered) > 0 {
+		a.line("No longer ignored, never captured, and so left alone: %s", few(done.Uncovered, maxPaths))
+	}
 	return a.String()
 }
 

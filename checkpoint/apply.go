@@ -25,6 +25,9 @@ type Applied struct {
 	// NoSetgid lists paths that were restored without their set-group-id bit: the
 	// kernel sets it only for members of the group, and drops it silently otherwise.
 	NoSetgid []string
+	// Uncovered lists paths that the plan did not name, and that its changes of ignore files
+	// uncovered: they were never captured, and are left alone. Plan has them by now.
+	Uncovered []string
 	// Recovered describes an interrupted rewind that was recovered first, or is nil.
 	Recovered *Recovery
 	// CleanupError is why staged files could not be removed, or nil. They are
@@ -114,6 +117,7 @@ type rewinding struct {
 	journaled bool
 	announced bool // files may have changed
 	noSetgid  []string
+	uncovered []string
 }
 
 func (r *rewinding) apply(ctx context.Context) (*Applied, error) {
@@ -238,7 +242,7 @@ func (r *rewinding) finish(ctx context.Context, after *capture) (*Applied, error
 			return nil, r.abort(ctx, err)
 		}
 	}
-	done := &Applied{Operation: op, Saved: r.saved, Record: rec, Files: r.plan.Files(), Plan: r.plan, NoSetgid: r.noSetgid}
+	done := &Applied{Operation: op, Saved: r.saved, Record: rec, Files: r.plan.Files(), Plan: r.plan, NoSetgid: r.noSetgid, Uncovered: r.uncovered}
 	if r.swap != nil {
 		done.CleanupError = r.swap.Remove()
 	}

@@ -73,7 +73,7 @@ func TestExactRewindNamesWhatItLeaves(t *testing.T) {
 	for _, a := range p.Left() {
 		left = append(left, string(a.Why)+" "+a.Path)
 	}
-	same(t, "left", left, []string{"holds made", "special pipe", "not-captured-then x.log"})
+	same(t, "left", left, []string{"holds made", "not-captured made/.git", "special pipe", "not-captured-then x.log"})
 	f.rewind(RewindRequest{To: c1.ID, Exact: true})
 	if got := f.read("x.log"); got != "then\n" {
 		t.Errorf("x.log is %q", got)
@@ -145,9 +145,13 @@ func TestRewindsBlockedByWhatIsNotCaptured(t *testing.T) {
 	testenv.Mkfifo(t, f.path("p"), 0o644)
 	f.after("c", 1)
 	present := testenv.Snapshot(t, f.dir)
-	want := []string{"keep d", "delete d/b", "keep e", "delete e/x", "restore g", "keep p", "keep p/x"}
-	left := []string{"holds d", "holds e", "special p", "in-the-way p/x"}
 	for _, req := range []RewindRequest{{To: c1.ID, Exact: true}, {To: c1.ID, Choice: Theirs}} {
+		want := []string{"keep d", "delete d/b", "keep e", "delete e/x", "restore g", "keep p", "keep p/x"}
+		left := []string{"holds d", "holds e", "special p", "in-the-way p/x"}
+		if req.Exact { // names what makes the directories stay, too
+			want = []string{"keep d", "keep d/a.log", "delete d/b", "keep e", "keep e/pipe", "delete e/x", "restore g", "keep p", "keep p/x"}
+			left = []string{"holds d", "ignored d/a.log", "holds e", "special e/pipe", "special p", "in-the-way p/x"}
+		}
 		p := f.plan(req)
 		same(t, "plan", lines(p), want)
 		var got []string

@@ -52,6 +52,9 @@ type job struct {
 	kind    string   // of the operation
 	of      uint64   // operation to undo or redo, or 0
 	scope   []string // paths to which the operation is limited, or nil
+	// compares means that the files are to be as at the target, as far as the request
+	// asks for them: what differs from it afterwards is left, and is named.
+	compares bool
 }
 
 // plan makes a plan. The caller holds the workspace's lock.
@@ -113,7 +116,13 @@ func (w *Workspace) plan(ctx context.Context, st *state, req RewindRequest) (*jo
 	}
 	p.Untouched = untouched(present, p.Actions)
 	p.sign(w.id)
-	return &job{plan: p, present: present, kind: OpRewind, scope: req.Paths}, nil
+	compares := req.Scope != ConversationOnly
+	if compares {
+		if err := w.nameUnrecorded(ctx, p, present); err != nil {
+			return nil, err
+		}
+	}
+	return &job{plan: p, present: present, kind: OpRewind, scope: req.Paths, compares: compares}, nil
 }
 
 // checkPaths rejects paths that are neither in one of several trees nor in the

@@ -119,6 +119,9 @@ func (r *rewinding) verify(ctx context.Context) (*capture, error) {
 		r.noSetgid = append(r.noSetgid, path)
 	}
 	slices.Sort(r.noSetgid)
+	if err := r.nameUncovered(ctx, changes); err != nil {
+		return nil, fmt.Errorf("verify: %w", err)
+	}
 	skipped := mergeSkipped(r.job.present.skipped, res, r.paths())
 	return &capture{tree: res.Tree, index: res.Index, skipped: skipped, changed: changes, scan: res}, nil
 }

@@ -356,6 +356,9 @@ func (a *app) tellLeftovers(done *checkpoint.Applied) {
 	if len(done.NoSetgid) > 0 {
 		a.warn("restored without the set-group-id bit, because you are not in their group: %s", few(done.NoSetgid, 10))
 	}
+	if len(done.Uncovered) > 0 {
+		a.warn("no longer ignored, never captured, and so left alone: %s", few(done.Uncovered, 10))
+	}
 	if done.IndexError != nil {
 		a.warn("the next checkpoint will take longer: %v", done.IndexError)
 	}
