@@ -147,6 +147,7 @@ func TestPreviewRefuses(t *testing.T) {
 		{agenttools.PreviewArgs{OnlyTurn: -1}, "from 1"},
 		{agenttools.PreviewArgs{To: "c1", Conflicts: "theirs"}, "keep or merge"},
 		{agenttools.PreviewArgs{To: "c1", Paths: []string{"../x"}}, "outside"},
+		{agenttools.PreviewArgs{To: "c1", Paths: []string{""}}, "an empty path names nothing"},
 		{agenttools.PreviewArgs{To: "c1", Session: "nobody"}, "nothing of session `nobody`"},
 		{agenttools.PreviewArgs{Session: "two"}, "`to`"},
 	} {

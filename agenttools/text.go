@@ -96,6 +96,9 @@ func limit(given, usual, most int) (int, error) {
 func (p *Place) inside(paths []string) ([]string, error) {
 	var out []string
 	for _, path := range paths {
+		if path == "" {
+			return nil, refused("an empty path names nothing; omit the paths for the whole workspace")
+		}
 		rel := filepath.Clean(path)
 		if filepath.IsAbs(path) {
 			var err error
@@ -103,7 +106,7 @@ func (p *Place) inside(paths []string) ([]string, error) {
 				return nil, refused("%s is outside the workspace %s", code(path), code(p.Space.Path()))
 			}
 		}
-		if path == "" || rel == ".." || strings.HasPrefix(rel, "../") {
+		if rel == ".." || strings.HasPrefix(rel, "../") {
 			return nil, refused("%s is outside the workspace %s", code(path), code(p.Space.Path()))
 		}
 		out = append(out, filepath.ToSlash(rel))

@@ -335,8 +335,17 @@ func TestSomePaths(t *testing.T) {
 	if f.read("d/b") != "0\n" || f.read("dd") != "1\n" {
 		t.Error("d/b should be back, dd should not")
 	}
-	if _, err := f.w.Plan(t.Context(), RewindRequest{To: c1.ID, Paths: []string{"../x"}}); !errors.Is(err, workspace.ErrBadPath) {
-		t.Errorf("path outside: %v", err)
+	for _, path := range []string{"../x", ""} {
+		if _, err := f.w.Plan(t.Context(), RewindRequest{To: c1.ID, Paths: []string{path}}); !errors.Is(err, workspace.ErrBadPath) {
+			t.Errorf("plan for %q: %v", path, err)
+		}
+		for what, req := range map[string]Request{
+			"paths": {Paths: []string{"e", path}}, "touched": {Touched: []string{path}}, "shared": {Shared: []string{path}},
+		} {
+			if _, err := f.w.Checkpoint(t.Context(), req); !errors.Is(err, workspace.ErrBadPath) {
+				t.Errorf("checkpoint with %s %q: %v", what, path, err)
+			}
+		}
 	}
 }
 

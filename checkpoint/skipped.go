@@ -115,7 +115,7 @@ func looksAt(p string, k workspace.Skipped) bool {
 }
 
 // relative converts a caller's paths to those of trees. Paths outside the workspace
-// stay unchanged, and the scan rejects them.
+// and empty ones stay unchanged, and the scan rejects them.
 func (w *Workspace) relative(paths []string) []string {
 	if paths == nil {
 		return nil
@@ -127,7 +127,10 @@ func (w *Workspace) relative(paths []string) []string {
 				p = rel
 			}
 		}
-		out[i] = path.Clean(filepath.ToSlash(p))
+		if p != "" { // a variable that is not set must not mean everything
+			p = path.Clean(filepath.ToSlash(p))
+		}
+		out[i] = p
 	}
 	return out
 }

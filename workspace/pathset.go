@@ -50,6 +50,9 @@ func relPath(root, p string) (string, error) {
 		}
 		p = rel
 	}
+	if p == "" {
+		return "", fmt.Errorf("%w: empty path", ErrBadPath)
+	}
 	rel := path.Clean(filepath.ToSlash(p))
 	switch {
 	case rel == ".." || strings.HasPrefix(rel, "../"), strings.HasPrefix(rel, "/") || filepath.VolumeName(rel) != "": // the last two on Windows

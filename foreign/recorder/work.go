@@ -162,6 +162,9 @@ func (r *Recorder) edited(root, dir string, entry spool.Entry) (paths []string, 
 func within(root, dir string, paths []string) []string {
 	var out []string
 	for _, path := range paths {
+		if path == "" {
+			continue // else the directory would count as named
+		}
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(dir, path)
 		}

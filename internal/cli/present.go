@@ -88,6 +88,9 @@ func (p *place) pathsOf(paths []string) ([]string, error) {
 	}
 	out := make([]string, len(paths))
 	for i, path := range paths {
+		if path == "" { // a variable that is not set must not mean everything
+			return nil, coded(ExitUsage, "an empty path names nothing; use . for everything below the current directory")
+		}
 		full := path
 		if !filepath.IsAbs(full) {
 			full = filepath.Join(here, path)
