@@ -201,8 +201,8 @@ func about(rec *checkpoint.Record, turn *timeline.Turn) string {
 		title = turn.Text()
 	case rec.Parent == "":
 		words += " first checkpoint"
-	case rec.Side == checkpoint.Before && rec.FilesChanged > 0:
-		words += " found changed between turns"
+	case rec.Found() != "":
+		words += " " + found(rec)
 	case rec.Turn == 0:
 		words += " " + checkpoint.KindName(rec.Kind)
 	}
@@ -210,6 +210,14 @@ func about(rec *checkpoint.Record, turn *timeline.Turn) string {
 		words += fmt.Sprintf(" %q", clip(title, maxTitle))
 	}
 	return strings.TrimSpace(words)
+}
+
+// found says whose changes a checkpoint found, to an agent.
+func found(rec *checkpoint.Record) string {
+	if rec.Writer().Class == checkpoint.ByUser {
+		return "found changed between turns"
+	}
+	return rec.Found()
 }
 
 // title describes a conversation on one line.

@@ -46,6 +46,25 @@ func (r *Record) Place() string {
 	return fmt.Sprintf("%s %d", word, r.Turn)
 }
 
+// Found says whose changes the checkpoint before a turn found, such as "found changed by
+// you", or "" for another checkpoint and for one that found nothing.
+func (r *Record) Found() string {
+	if r.Side != Before || r.FilesChanged == 0 || r.Parent == "" || r.Kind == Import {
+		return ""
+	}
+	switch r.Writer().Class {
+	case ByUser:
+		return "found changed by you"
+	case ByUserOrLost:
+		return "found changed after an interrupted turn"
+	case ByConversation:
+		return "found changed by a turn at work"
+	case BySeveral:
+		return "found changed while several turns were at work"
+	}
+	return "found changed"
+}
+
 // Moves reports whether the plan moves the conversation.
 func (p *Plan) Moves() bool { return !p.RootAfter.IsZero() && p.RootAfter != p.RootBefore }
 

@@ -107,3 +107,29 @@ func TestEffectOnTheConversation(t *testing.T) {
 		}
 	}
 }
+
+// The checkpoint before a turn says of the changes that it found what their author is held
+// for.
+func TestWhoseChangesACheckpointFound(t *testing.T) {
+	f := newFixture(t)
+	found := func(what string, rec *Record, want string) {
+		t.Helper()
+		if got := rec.Found(); got != want {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+	f.write("a", "1")
+	found("the first", f.before("c", 1), "")
+	f.write("a", "2")
+	found("beside a turn at work", f.before("d", 1), "found changed by a turn at work")
+	f.write("a", "3")
+	found("beside two", f.before("e", 1), "found changed while several turns were at work")
+	f.after("e", 1)
+	f.after("d", 1)
+	f.write("a", "4")
+	found("after a turn", f.after("c", 1), "")
+	found("nothing", f.before("c", 2), "")
+	f.after("c", 2)
+	f.write("a", "5")
+	found("between turns", f.before("c", 3), "found changed by you")
+}

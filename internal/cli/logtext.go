@@ -248,13 +248,8 @@ func titleText(e *timeline.Entry, turn *timeline.Turn) string {
 		return turnText(turn)
 	case rec.Parent == "":
 		return "first checkpoint"
-	case rec.Side == checkpoint.Before && rec.FilesChanged > 0 && rec.Kind != checkpoint.Import:
-		if rec.Writer().Class == checkpoint.ByUserOrLost {
-			return "found changed after an interrupted turn"
-		}
-		return "found changed by you"
 	}
-	return ""
+	return rec.Found()
 }
 
 // linesChanged returns how many lines changed, or "" if none were counted. Of many files
