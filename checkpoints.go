@@ -31,7 +31,8 @@ func (db *DB) Checkpoints() *checkpoint.Service {
 func (db *DB) CheckpointOptions() checkpoint.Options {
 	opts := checkpoint.Options{Conversations: checkpoint.Of(db.conversations)}
 	if db.engine != nil {
-		opts.IndexDir = filepath.Join(db.engine.Dir(), IndexName)
+		opts.StoreDir = db.engine.Dir()
+		opts.IndexDir = filepath.Join(opts.StoreDir, IndexName)
 	}
 	if db.ring != nil {
 		opts.IndexSeal = indexSeal{db.ring}

@@ -252,6 +252,13 @@ func TestOpen(t *testing.T) {
 			t.Errorf("index in %s: %v", index, err)
 		}
 	}
+	f.write("store/objects/ab", "1")
+	for _, inside := range []string{"store", "store/objects"} {
+		s := New(f.blobs, f.rows, &Options{StoreDir: filepath.Join(link, "store"), Force: true})
+		if _, err := s.Open(t.Context(), f.path(inside)); !errors.Is(err, workspace.ErrRootRefused) {
+			t.Errorf("%s, which is in the store: %v", inside, err)
+		}
+	}
 	if _, err := New(f.blobs, f.rows, &Options{IndexDir: f.dir + "-index"}).Open(t.Context(), f.dir); err != nil {
 		t.Errorf("index beside it: %v", err)
 	}

@@ -93,29 +93,48 @@ func (s *Service) Look(ctx context.Context, path string) (*Workspace, error) {
 	return w, nil
 }
 
-// apart rejects a directory that contains IndexDir, and so the store: its checkpoints
-// would contain the store, and a rewind would rewind it, too.
+// apart rejects a directory that contains the store, since its checkpoints would contain
+// the store and a rewind would rewind it, and one inside the store, where a rewind would
+// take away what checkpoints need.
 func (s *Service) apart(path string) error {
-	if s.opts.IndexDir == "" {
-		return nil
+	for _, dir := range []string{s.opts.StoreDir, s.opts.IndexDir} {
+		if dir == "" {
+			continue
+		}
+		store, err := realPath(dir)
+		if err != nil {
+			return fmt.Errorf("open workspace: %w", err)
+		}
+		switch {
+		case isIn(store, path):
+			return fmt.Errorf("%w: %s contains files of the store, in %s", workspace.ErrRootRefused, path, store)
+		case isIn(path, store):
+			return fmt.Errorf("%w: %s is inside the store %s", workspace.ErrRootRefused, path, store)
+		}
 	}
-	index, err := filepath.Abs(s.opts.IndexDir)
+	return nil
+}
+
+// isIn reports whether a path is a directory or below it.
+func isIn(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// realPath resolves the links in the path of a directory, which may not exist yet.
+func realPath(path string) (string, error) {
+	path, err := filepath.Abs(path)
 	if err != nil {
-		return fmt.Errorf("open workspace: %w", err)
+		return "", err
 	}
-	for dir := index; ; dir = filepath.Dir(dir) { // it may not exist yet
+	for dir := path; ; dir = filepath.Dir(dir) {
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
-			index = filepath.Join(real, strings.TrimPrefix(index, dir))
-			break
+			return filepath.Join(real, strings.TrimPrefix(path, dir)), nil
 		}
 		if dir == filepath.Dir(dir) {
-			break
+			return path, nil
 		}
 	}
-	if rel, err := filepath.Rel(path, index); err != nil || !filepath.IsLocal(rel) {
-		return nil
-	}
-	return fmt.Errorf("%w: %s contains files of the store, in %s", workspace.ErrRootRefused, path, index)
 }
 
 // WorkspacePath returns the path of a directory that has checkpoints, by its id,

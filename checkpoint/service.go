@@ -39,6 +39,9 @@ type Options struct {
 	// workspace. Without it every Open scans from nothing, and other processes are
 	// not locked out.
 	IndexDir string
+	// StoreDir is the directory of the store, if it has one: a workspace may neither contain
+	// it nor be inside it. IndexDir counts as a part of the store, too.
+	StoreDir string
 	// IndexSeal seals the stat indexes of an encrypted store; nil leaves them plain.
 	IndexSeal workspace.Sealer
 	// Conversations moves conversations along with files. Without it a rewind can

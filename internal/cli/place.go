@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -172,8 +171,9 @@ func (a *app) findWorkspace(ctx context.Context, db *stet.DB) (string, error) {
 	}
 }
 
-// apart rejects a workspace that contains the store: its checkpoints would contain
-// the store, and a rewind would rewind the store, too.
+// apart rejects a workspace that contains the store, since its checkpoints would contain
+// the store and a rewind would rewind it, too, and one inside the store, which a rewind
+// would damage. No verb makes an exception for capture.force.
 func apart(db *stet.DB, dir string) error {
 	if db.Engine() == nil {
 		return nil
@@ -185,7 +185,10 @@ func apart(db *stet.DB, dir string) error {
 	if store, err = filepath.EvalSymlinks(store); err != nil {
 		return err
 	}
-	if store == dir || strings.HasPrefix(store, strings.TrimSuffix(dir, "/")+"/") {
+	if _, inside := relative(store, dir); inside && store != dir {
+		return usage(fmt.Errorf("%s is inside the store %s, so it cannot be a workspace: a rewind would damage the store; change to another directory, or name one with -C", dir, store))
+	}
+	if _, inside := relative(dir, store); inside {
 		return usage(fmt.Errorf("the store %s is inside the workspace %s, so a rewind would rewind the store, too (capture.force does not change that): change to a subdirectory, name one with -C, or put the store elsewhere (--store)", store, dir))
 	}
 	return nil
