@@ -137,6 +137,17 @@ func realPath(path string) (string, error) {
 	}
 }
 
+// LeavesOut reports whether the rules of a workspace leave out a directory below it, so that
+// its checkpoints have nothing of what is made there.
+func (s *Service) LeavesOut(root, dir string) (bool, error) {
+	rel, err := filepath.Rel(root, dir)
+	if err != nil {
+		return false, fmt.Errorf("find %q in workspace: %w", dir, err)
+	}
+	why, err := s.opts.Scan.LeavesOutDir(root, filepath.ToSlash(rel))
+	return why != "", err
+}
+
 // WorkspacePath returns the path of a directory that has checkpoints, by its id,
 // as it was when the first was made, or ErrNotFound. Its checkpoints need not be
 // readable. A path is bytes, not necessarily UTF-8.

@@ -170,10 +170,7 @@ func (j *dirJob) loadRules() {
 		stet = readRules(j.fd, stetIgnoreName)
 	}
 	if j.parent == nil {
-		if info, err := j.fd.openDir(gitInfoPath); err == nil {
-			exclude = readRules(info, excludeName)
-			info.close()
-		}
+		exclude = readExclude(j.fd)
 	}
 	j.rules = newRules(j.rules, j.path, git, stet, exclude)
 }

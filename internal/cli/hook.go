@@ -323,30 +323,6 @@ func (a *app) hookSpace(ctx context.Context, db *stet.DB, host foreign.Host, dir
 	return service.Open(ctx, root)
 }
 
-// workspaceAbove returns the directory that holds the checkpoints of dir.
-func (a *app) workspaceAbove(ctx context.Context, db *stet.DB, dir string) (string, error) {
-	repository := ""
-	for above := dir; ; above = filepath.Dir(above) {
-		_, err := db.Checkpoints().WorkspacePath(ctx, checkpoint.WorkspaceID(above))
-		if err == nil {
-			return above, nil
-		}
-		if !errors.Is(err, checkpoint.ErrNotFound) {
-			return "", err
-		}
-		if repository == "" && fileExists(filepath.Join(above, ".git")) {
-			repository = above
-		}
-		if above == filepath.Dir(above) {
-			break
-		}
-	}
-	if repository != "" {
-		return repository, nil
-	}
-	return dir, nil
-}
-
 // hookFailure is a line of the log of failures.
 type hookFailure struct {
 	Time  time.Time `json:"time"`

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -150,25 +152,64 @@ func (a *app) tellCleanup(err error) {
 	}
 }
 
-// findWorkspace returns the directory of -C, or the nearest one at or above the
-// current directory with checkpoints, or the current directory.
+// findWorkspace returns the directory of -C, or the one that holds the checkpoints of the
+// current directory, or the current directory.
 func (a *app) findWorkspace(ctx context.Context, db *stet.DB) (string, error) {
 	dir, err := a.workspaceDir()
 	if err != nil || a.workspace != "" {
 		return dir, err
 	}
+	holder, _, err := a.holderOf(ctx, db, dir)
+	return cmp.Or(holder, dir), err
+}
+
+// workspaceAbove returns the directory that holds the checkpoints of an agent's work in dir:
+// an agent that works below the root of an unknown repository works on all of it.
+func (a *app) workspaceAbove(ctx context.Context, db *stet.DB, dir string) (string, error) {
+	holder, repository, err := a.holderOf(ctx, db, dir)
+	return cmp.Or(holder, repository, dir), err
+}
+
+// holderOf returns the nearest directory at or above dir with checkpoints. If its rules
+// leave out a repository in between, such as a work tree in an ignored directory, it would
+// hold nothing of that, so the repository is the holder. The holder is "" if there is none;
+// the repository is the nearest one at or above dir and below the holder.
+func (a *app) holderOf(ctx context.Context, db *stet.DB, dir string) (holder, repository string, err error) {
 	for above := dir; ; above = filepath.Dir(above) {
 		_, err := db.Checkpoints().WorkspacePath(ctx, checkpoint.WorkspaceID(above))
 		if err == nil {
-			return above, nil
+			out, err := a.leavesOut(db, above, repository)
+			if out {
+				return repository, repository, err
+			}
+			return above, repository, err
 		}
 		if !errors.Is(err, checkpoint.ErrNotFound) {
-			return "", err
+			return "", "", err
+		}
+		if repository == "" && fileExists(filepath.Join(above, ".git")) {
+			repository = above
 		}
 		if above == filepath.Dir(above) {
-			return dir, nil
+			return "", repository, nil
 		}
 	}
+}
+
+// leavesOut reports whether a workspace leaves out a repository below it, if there is one.
+func (a *app) leavesOut(db *stet.DB, root, repository string) (bool, error) {
+	if repository == "" {
+		return false, nil
+	}
+	service, _, err := a.checkpoints(db)
+	if err != nil {
+		return false, err
+	}
+	out, err := service.LeavesOut(root, repository)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil // the workspace is gone, and with it its rules
+	}
+	return out, err
 }
 
 // apart rejects a workspace that contains the store, since its checkpoints would contain
