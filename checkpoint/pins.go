@@ -41,8 +41,8 @@ func (p Pin) Row() (kv.Row, error) {
 // Pin names a checkpoint in its workspace. If another checkpoint of the workspace has
 // the name, the name moves. Retention policies keep pinned checkpoints.
 func (s *Service) Pin(ctx context.Context, name, id, author string) error {
-	if name == "" {
-		return fmt.Errorf("%w: empty pin", ErrBadRef)
+	if err := checkPinName(name); err != nil {
+		return err
 	}
 	err := s.record(ctx, func(ctx context.Context) error {
 		rec, err := s.Get(ctx, id)

@@ -121,6 +121,20 @@ func TestPinsOfEarlierReleases(t *testing.T) {
 	a.wantPins("works=" + other.ID)
 }
 
+// A name of a pin is one line and no other reference.
+func TestNamesOfPins(t *testing.T) {
+	f := newFixture(t)
+	rec := f.save(Request{})
+	for _, name := range []string{"", "a\nb", "a\tb", "\x1b[2J", "a\u2028b", "a\xff", "@", "@{10m}", "c1", "C1", "i7", "turn:1", "before:turn:1", "after:x", "pin:x"} {
+		if err := f.service().Pin(t.Context(), name, rec.ID, "me"); !errors.Is(err, ErrBadRef) {
+			t.Errorf("%q: %v, want ErrBadRef", name, err)
+		}
+	}
+	for _, name := range []string{"works", "c", "c1x", "car", "i", "index 2", "a/b", "état", "turn", "10"} {
+		must(t, f.service().Pin(t.Context(), name, rec.ID, "me"))
+	}
+}
+
 // The names of a workspace follow its checkpoints to another directory.
 func TestMoveTakesPinsAlong(t *testing.T) {
 	a := newFixture(t)
