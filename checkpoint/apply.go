@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/internal/keyspace"
@@ -327,10 +328,23 @@ func (r *rewinding) happened(ctx context.Context) (bool, error) {
 	return now.version != r.st.version, nil
 }
 
+// ifFull says what to do if the disk of the workspace had no room for what was staged. A
+// store that is full says so itself.
+func (w *Workspace) ifFull(cause error) error {
+	full := errors.Is(cause, syscall.ENOSPC) || errors.Is(cause, syscall.EDQUOT)
+	if !full || errors.Is(cause, blob.ErrFull) {
+		return cause
+	}
+	return fmt.Errorf("nothing was changed, because the disk of %s has no space left for the files; free some there, and try again: %w", w.path, cause)
+}
+
 // abort rolls everything back and returns the cause, as ErrRolledBack if files may have
 // changed.
 func (r *rewinding) abort(ctx context.Context, cause error) error {
 	ctx = context.WithoutCancel(ctx)
+	if !r.announced {
+		cause = r.w.ifFull(cause)
+	}
 	if r.swap == nil {
 		return cause
 	}

@@ -317,6 +317,9 @@ func TestDiskStaysFull(t *testing.T) {
 		if !errors.Is(err, syscall.ENOSPC) || errors.Is(err, ErrInterrupted) {
 			t.Fatalf("full from %s on: %v", p, err)
 		}
+		if !errors.Is(err, ErrRolledBack) && !strings.Contains(err.Error(), "nothing was changed") {
+			t.Errorf("full from %s on: %v, want it to say that nothing was changed", p, err)
+		}
 		f.expect(present)
 	}
 }
