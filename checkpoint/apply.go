@@ -266,7 +266,7 @@ func (r *rewinding) result() *Record {
 	}
 	if p.Target != nil {
 		rec.MessageID, rec.Turn = p.Target.MessageID, p.Target.Turn
-		rec.Label = r.job.kind + " to " + p.Target.Name()
+		rec.Label = r.job.kind + labelTo + p.Target.Name()
 	} else if rec.Label = r.job.kind; p.Adopts() != "" {
 		rec.Label = "adopt " + p.Adopts()
 	}

@@ -99,7 +99,7 @@ func (r *Reader) Read(ctx context.Context, scope Scope) (*History, error) {
 	oldest := slices.Clone(h.Entries)
 	slices.Reverse(oldest)
 	for id, entries := range byWorkspace(oldest) {
-		follow(entries, moves[id])
+		follow(entries, withReceived(moves[id], entries))
 	}
 	number(oldest)
 	for _, turn := range h.Turns() {
@@ -242,11 +242,29 @@ func movesOf(all []*checkpoint.Operation) map[string][]*checkpoint.Operation {
 	for _, op := range checkpoint.Moves(all) {
 		moves[op.Workspace] = append(moves[op.Workspace], op)
 	}
-	for _, ops := range moves { // their checkpoints say when they took place
-		slices.SortFunc(ops, func(a, b *checkpoint.Operation) int { return strings.Compare(a.After, b.After) })
+	for _, ops := range moves {
+		slices.SortFunc(ops, byOutcome)
 	}
 	return moves
 }
+
+// withReceived adds the rewinds that came along with checkpoints of another store.
+func withReceived(moves []*checkpoint.Operation, oldest []*Entry) []*checkpoint.Operation {
+	records := make([]*checkpoint.Record, len(oldest))
+	for i, e := range oldest {
+		records[i] = e.Record
+	}
+	received := checkpoint.ReceivedMoves(records, moves)
+	if len(received) == 0 {
+		return moves
+	}
+	all := slices.Concat(moves, received)
+	slices.SortFunc(all, byOutcome)
+	return all
+}
+
+// byOutcome orders operations by their checkpoints, which say when they took place.
+func byOutcome(a, b *checkpoint.Operation) int { return strings.Compare(a.After, b.After) }
 
 func byWorkspace(entries []*Entry) map[string][]*Entry {
 	out := make(map[string][]*Entry)
