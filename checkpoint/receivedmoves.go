@@ -1,6 +1,9 @@
 package checkpoint
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // ReceivedMoves returns, oldest first, the operations of Moves for rewinds whose outcome
 // came from another store. The log of operations is one store's own and does not come
@@ -13,24 +16,29 @@ func ReceivedMoves(records []*Record, known []*Operation) []*Operation {
 		logged[op.After] = true
 	}
 	byID, byName := make(map[string]*Record, len(records)), make(map[string]*Record, len(records))
-	still := make(map[string]bool) // states before rewinds that went to no target
-	var moves []*Operation
+	still := make(map[string]bool)       // states before rewinds that went to no target
+	first := make(map[string]*Operation) // by the state before: the rewind that was undone or redone
+	var all []*Operation
 	for _, rec := range records {
 		if rec.Kind == Rewound && rec.Received && !logged[rec.ID] {
-			_, name, named := strings.Cut(rec.Label, labelTo)
+			kind, name, named := strings.Cut(rec.Label, labelTo)
 			target := byName[name]
 			switch {
 			case !named || target != nil && still[target.ID]:
 				still[rec.Parent] = true // nor does what undoes it
 			case target != nil && target.Turn == rec.Turn && target.MessageID == rec.MessageID:
-				if op := receivedMove(rec, byID[rec.Parent], target); op.Whole() {
-					moves = append(moves, op)
+				op := receivedMove(rec, byID[rec.Parent], target)
+				op.Kind, op.Seq = kind, uint64(len(all)+1)
+				first[op.Before] = op
+				if of := first[target.ID]; of != nil && kind != OpRewind {
+					op.Of, first[op.Before] = of.Seq, of
 				}
+				all = append(all, op)
 			}
 		}
 		byID[rec.ID], byName[rec.Name()] = rec, rec
 	}
-	return moves
+	return slices.DeleteFunc(Moves(all), func(op *Operation) bool { return !op.Whole() })
 }
 
 // labelTo is what is between the kind of a rewind and the name of its target in the label of
@@ -42,7 +50,7 @@ const labelTo = " to "
 // something was left.
 func receivedMove(rec, before, target *Record) *Operation {
 	op := &Operation{
-		Kind: OpRewind, Author: rec.Author, Time: rec.Time, Workspace: rec.Workspace, Conversation: rec.Conversation,
+		Author: rec.Author, Time: rec.Time, Workspace: rec.Workspace, Conversation: rec.Conversation,
 		Before: rec.Parent, After: rec.ID, Target: target.ID, Description: rec.Label,
 	}
 	if before != nil && !rec.Root.IsZero() && stateAt(target, rec.Root) == rec.Root {
