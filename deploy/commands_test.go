@@ -214,7 +214,7 @@ func TestEveryVariableExists(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, source := range sources {
-		for _, found := range regexp.MustCompile(`Getenv\("(STET_\w+)"\)`).FindAllStringSubmatch(read(t, source), -1) {
+		for _, found := range regexp.MustCompile(`"(STET_\w+)"`).FindAllStringSubmatch(read(t, source), -1) {
 			known[found[1]] = true
 		}
 	}
