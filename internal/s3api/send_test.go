@@ -113,7 +113,9 @@ func TestAttempts(t *testing.T) {
 		{"denied without a reason", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(403) }, false, "Forbidden (status 403"},
 		{"absent", refuse(404, "NoSuchBucket"), false, "NoSuchBucket"},
 		{"not implemented", refuse(501, "NotImplemented"), false, "NotImplemented"},
-		{"redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect) }, false, "status 307"},
+		{"redirect", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		}, false, "status 307"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, lasting := range []bool{false, true} {
