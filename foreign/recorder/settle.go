@@ -23,6 +23,10 @@ func (r *Recorder) Settle(ctx context.Context, space *checkpoint.Workspace, t ch
 		return err
 	}
 	defer unlock()
+	// The session may have gone on to its next turn since the caller looked.
+	if now, ok, err := r.open(ctx, space, t.Conversation, t.Holder.ID); err != nil || !ok || now.Began != t.Began {
+		return err
+	}
 	current, err := r.read(ctx, r.spool(e).Turn)
 	if err != nil {
 		return err
