@@ -50,9 +50,10 @@ show' and 'stet search'. The command then writes to a pipe instead of your termi
 If several commands or agents work in a directory at the same time, the author of a
 change is unknown: a rewind keeps such changes, unless you name the file. An agent that
 is connected (see 'stet connect') records its own turns, with the prompts, and the run
-leaves the changes to them. If 'stet run'
-is killed, its turn ends when its command ends, and changes after its last checkpoint
-count as yours; 'stet status' shows a command that is still running.`,
+leaves the changes to them.
+
+If 'stet run' is killed, its turn ends when its command ends, and changes after its last
+checkpoint count as yours; 'stet status' shows a command that is still running.`,
 		Example: "  stet run -- claude\n  stet run -- make generate\n  stet -c 01JCX4 run -- codex exec 'add a test'",
 		Args:    needsCommand,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -22,7 +22,7 @@ func (s *supervised) takenOver(ctx context.Context) bool {
 	if err != nil || slices.ContainsFunc(open, s.own) {
 		return false
 	}
-	s.sessions, _ = s.begun(ctx) // if they cannot be read, the run goes on
+	_ = s.look(ctx) // if the checkpoints cannot be read, the run goes on
 	return len(s.sessions) > 0
 }
 
@@ -30,37 +30,36 @@ func (s *supervised) own(t checkpoint.Turn) bool {
 	return t.Conversation == s.conv.ID() && t.Holder.ID == s.by.ID
 }
 
-// begun lists the first turns of the other conversations that began since the run did,
-// oldest first, and notes the latest checkpoint.
-func (s *supervised) begun(ctx context.Context) (out []checkpoint.Place, err error) {
-	for rec, err := range s.p.space.List(ctx, nil) {
-		if err != nil {
-			return nil, err
-		}
-		if rec.ID == s.first.ID {
-			break
-		}
-		if rec.Side == checkpoint.Before && rec.Conversation != s.conv.ID() {
-			out = slices.DeleteFunc(out, func(p checkpoint.Place) bool { return p.Conversation == rec.Conversation })
-			out = append(out, checkpoint.Place{Conversation: rec.Conversation, Turn: rec.Turn})
-		}
-	}
-	slices.Reverse(out)
-	return out, nil
-}
-
-// leave ends a run whose turn was taken over: its sessions have the changes. The run keeps
-// only what they do not have, an exit code or an output.
-func (s *supervised) leave(ctx context.Context, code int) (err error) {
-	if s.sessions, err = s.begun(ctx); err != nil {
-		return err
-	}
+// look finds the turns of other conversations that began since the run did, the first one of
+// each, and the latest checkpoint.
+func (s *supervised) look(ctx context.Context) error {
+	var began []checkpoint.Place // newest first
+	last := s.first
 	for rec, err := range s.p.space.List(ctx, nil) {
 		if err != nil {
 			return err
 		}
-		s.last = rec
-		break
+		if rec.ID == s.first.ID {
+			break
+		}
+		if last == s.first {
+			last = rec
+		}
+		if rec.Side == checkpoint.Before && rec.Conversation != "" && rec.Conversation != s.conv.ID() {
+			began = slices.DeleteFunc(began, func(p checkpoint.Place) bool { return p.Conversation == rec.Conversation })
+			began = append(began, checkpoint.Place{Conversation: rec.Conversation, Turn: rec.Turn})
+		}
+	}
+	slices.Reverse(began)
+	s.sessions, s.last = began, last
+	return nil
+}
+
+// leave ends a run whose turn was taken over: its sessions have the changes. The run keeps
+// only what they do not have, an exit code or an output.
+func (s *supervised) leave(ctx context.Context, code int) error {
+	if err := s.look(ctx); err != nil {
+		return err
 	}
 	if s.empty = code == 0 && !s.printed.any(); s.empty {
 		return s.dropEmpty(ctx)
