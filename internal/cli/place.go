@@ -226,8 +226,8 @@ func apart(db *stet.DB, dir string) error {
 	if store, err = filepath.EvalSymlinks(store); err != nil {
 		return err
 	}
-	if _, inside := relative(store, dir); inside && store != dir {
-		return usage(fmt.Errorf("%s is inside the store %s, so it cannot be a workspace: a rewind would damage the store; change to another directory, or name one with -C", dir, store))
+	if _, inside := relative(store, dir); inside {
+		return usage(fmt.Errorf("%s is part of the store %s, so it cannot be a workspace: a rewind would damage the store; change to another directory, or name one with -C", dir, store))
 	}
 	if _, inside := relative(dir, store); inside {
 		return usage(fmt.Errorf("the store %s is inside the workspace %s, so a rewind would rewind the store, too (capture.force does not change that): change to a subdirectory, name one with -C, or put the store elsewhere (--store)", store, dir))
