@@ -277,7 +277,7 @@ func (r *rewinding) result() *Record {
 func (r *rewinding) operation() *Operation {
 	p := r.plan
 	op := &Operation{
-		Kind: r.job.kind, Of: r.job.of, Author: p.request.Author, Workspace: r.w.id, Conversation: p.Conversation,
+		Kind: r.job.kind, Of: r.job.of, Author: p.request.Author, Workspace: r.w.id, Conversation: p.Conversation, Origins: p.origins,
 		Before: r.saved.ID, Files: uint64(p.Files()), RootBefore: p.RootBefore, RootAfter: p.RootAfter,
 		paths: r.paths(), Scope: r.job.scope,
 	}

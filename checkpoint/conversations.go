@@ -30,10 +30,40 @@ func (k keeper) Had(ctx context.Context, id string, root blob.ID) (bool, error) 
 	switch {
 	case errors.Is(err, conversation.ErrNotFound):
 		return false, nil
+	case errors.Is(err, ErrNotFound) && root == conversation.EmptyRoot():
+		return true, nil // before the first save
 	case errors.Is(err, ErrNotFound):
-		return root == conversation.EmptyRoot(), nil // before the first save
+		return k.inherited(ctx, id, root)
 	}
 	return err == nil, err
+}
+
+func (k keeper) inherited(ctx context.Context, id string, root blob.ID) (bool, error) {
+	for save, err := range k.store.Inherited(ctx, id) {
+		if err != nil || save.Root == root {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+func (k keeper) Origin(ctx context.Context, id string) (Origin, error) {
+	info, err := k.store.Get(ctx, id)
+	if errors.Is(err, conversation.ErrNotFound) || err == nil && info.ForkedFrom == "" {
+		return Origin{}, nil
+	}
+	if err != nil {
+		return Origin{}, err
+	}
+	// A fork begins with the state of its origin. Retention may have removed that save.
+	save, err := k.store.SaveAt(ctx, id, 1)
+	if errors.Is(err, conversation.ErrNotFound) {
+		save, err = k.store.SaveAt(ctx, info.ForkedFrom, info.ForkedFromSave)
+	}
+	if errors.Is(err, conversation.ErrNotFound) {
+		err = nil
+	}
+	return Origin{Conversation: info.ForkedFrom, Turns: save.Turns}, err
 }
 
 func (k keeper) Continued(ctx context.Context, id string, roots ...blob.ID) (blob.ID, error) {
@@ -57,8 +87,8 @@ func (k keeper) Continued(ctx context.Context, id string, roots ...blob.ID) (blo
 
 func (k keeper) Rewind(ctx context.Context, id string, from, to blob.ID, author string, extend func(*kv.Batch) error) error {
 	save, err := k.saveOf(ctx, id, to)
-	begins := errors.Is(err, ErrNotFound) && to == conversation.EmptyRoot() // before the first save
-	if err != nil && !begins {
+	elsewhere := errors.Is(err, ErrNotFound)
+	if err != nil && !elsewhere {
 		return err
 	}
 	c, err := k.store.Open(ctx, id)
@@ -75,10 +105,13 @@ func (k keeper) Rewind(ctx context.Context, id string, from, to blob.ID, author 
 		Author: author,
 		Extend: func(_ conversation.Save, b *kv.Batch) error { return extend(b) },
 	}
-	if begins {
-		_, err = c.StartOver(ctx, opts)
-	} else {
+	switch {
+	case !elsewhere:
 		_, err = c.Rewind(ctx, save.Seq, opts)
+	case to == conversation.EmptyRoot(): // before the first save
+		_, err = c.StartOver(ctx, opts)
+	default:
+		_, err = c.RewindInherited(ctx, to, opts)
 	}
 	return err
 }

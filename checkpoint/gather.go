@@ -90,7 +90,12 @@ func (w *Workspace) plan(ctx context.Context, st *state, req RewindRequest) (*jo
 	}
 	p := &Plan{Target: ref, Conversation: req.Conversation, request: req, present: present.tree, NotCaptured: present.skipped, foreign: ref.Received}
 	if p.Conversation == "" {
-		p.Conversation = ref.Conversation
+		if p.Conversation, err = w.heir(ctx, st, ref); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.planAncestry(ctx, p); err != nil {
+		return nil, err
 	}
 	if err := w.planConversation(ctx, p); err != nil {
 		return nil, err
@@ -167,7 +172,14 @@ func (w *Workspace) planConversation(ctx context.Context, p *Plan) error {
 	if scope == FilesOnly {
 		return nil
 	}
-	if to := stateAt(p.Target, root); p.Conversation == p.Target.Conversation && !to.IsZero() {
+	own := p.ancestry.holds(p.Target)
+	to := stateAt(p.Target, root)
+	if own && p.Conversation != p.Target.Conversation && !to.IsZero() {
+		if own, err = convs.Had(ctx, p.Conversation, to); err != nil {
+			return fmt.Errorf("find a state of conversation %q: %w", p.Conversation, err)
+		}
+	}
+	if own && !to.IsZero() {
 		if root.IsZero() {
 			p.stays = staysRemoved
 			if scope == ConversationOnly || scope == Both {
@@ -181,7 +193,7 @@ func (w *Workspace) planConversation(ctx context.Context, p *Plan) error {
 	if scope == ConversationOnly || scope == Both {
 		return fmt.Errorf("%w: checkpoint %s names no state of conversation %q", ErrNoConversations, p.Target.ID, p.Conversation)
 	}
-	if p.Conversation == p.Target.Conversation && !root.IsZero() {
+	if p.ancestry.holds(p.Target) && !root.IsZero() {
 		p.stays = fmt.Sprintf("stays as it is, because %s has no state of it", p.Target.Name())
 	}
 	return nil
@@ -235,8 +247,8 @@ func (w *Workspace) planFiles(ctx context.Context, st *state, p *Plan, present *
 		return states, Rules{
 			Exact:   p.request.Exact,
 			Choice:  p.request.choice,
-			Mine:    func(_ string, by Writer) bool { return mine(p.Conversation, by) },
-			Perhaps: func(by Writer) bool { return perhapsMine(p.Conversation, by, len(p.request.Paths) > 0) },
+			Mine:    func(_ string, by Writer) bool { return mine(p.ancestry, by) },
+			Perhaps: func(by Writer) bool { return perhapsMine(p.ancestry, by, len(p.request.Paths) > 0) },
 		}, err
 	})
 }
@@ -257,12 +269,15 @@ func (w *Workspace) statesSince(ctx context.Context, st *state, p *Plan, from *R
 
 // mine reports whether a rewind of a conversation reverts a change. Without a
 // conversation, it reverts everything that any checkpoint saw.
-func mine(conversation string, by Writer) bool {
+func mine(a ancestry, by Writer) bool {
 	switch by.Class {
 	case ByConversation:
-		return conversation == "" || conversation == by.Conversation
-	case BySeveral, ByHand, ByForgotten:
-		return conversation == ""
+		return a == nil || a.has(by.Conversation, by.Turn)
+	case BySeveral:
+		other := func(c string) bool { return a.index(c) < 0 }
+		return a == nil || len(by.Among) > 0 && !slices.ContainsFunc(by.Among, other)
+	case ByHand, ByForgotten:
+		return a == nil
 	}
 	return false
 }
@@ -272,16 +287,17 @@ func mine(conversation string, by Writer) bool {
 // explicitly requested paths: a general choice must not undo the other's work. The
 // same applies to the user's own changes since the last checkpoint in a rewind
 // without a conversation.
-func perhapsMine(conversation string, by Writer, asked bool) bool {
+func perhapsMine(a ancestry, by Writer, asked bool) bool {
+	among := slices.ContainsFunc(by.Among, func(c string) bool { return a.index(c) >= 0 })
 	switch by.Class {
 	case ByForgotten:
 		return true
 	case BySeveral:
-		return asked && slices.Contains(by.Among, conversation)
+		return asked && among
 	case ByUserOrLost:
-		return asked && (conversation == "" || slices.Contains(by.Among, conversation))
+		return asked && (a == nil || among)
 	case ByUser, ByUnseen:
-		return asked && conversation == ""
+		return asked && a == nil
 	}
 	return false
 }

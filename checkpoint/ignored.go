@@ -274,7 +274,7 @@ func (w *Workspace) ignoredIn(ctx context.Context, p *Plan, turns takenBack) ([]
 		if turns.past(rec) {
 			break
 		}
-		if rec.Conversation == "" || !recorded(rec) || p.Conversation != "" && rec.Conversation != p.Conversation {
+		if rec.Conversation == "" || !recorded(rec) || !p.hasTurn(rec.Conversation, rec.Turn) {
 			continue
 		}
 		of := turn{rec.Conversation, rec.Turn}
@@ -304,7 +304,7 @@ func (w *Workspace) ignoredIn(ctx context.Context, p *Plan, turns takenBack) ([]
 	}
 	for _, t := range p.AtWork { // without a checkpoint since the target
 		of := turn{t.Conversation, t.Number}
-		if _, ok := seen[of]; ok || t.Began == "" || t.Began > p.Target.ID || p.Conversation != "" && t.Conversation != p.Conversation {
+		if _, ok := seen[of]; ok || t.Began == "" || t.Began > p.Target.ID || !p.hasTurn(t.Conversation, t.Number) {
 			continue
 		}
 		began, err := w.s.Get(ctx, t.Began)

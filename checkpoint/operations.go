@@ -38,6 +38,9 @@ type Operation struct {
 	Description string
 	// Workspace and Conversation are its subjects; both may be empty.
 	Workspace, Conversation string
+	// Origins are the conversations that Conversation was forked from and whose turns are
+	// also its own.
+	Origins []string
 	// Before and After are checkpoints. An operation that has both can be undone.
 	Before, After string
 	// Target is the checkpoint that a rewind went to.
@@ -62,6 +65,11 @@ type Operation struct {
 // that Moves found undone in place, and of its undo.
 func (o *Operation) Whole() bool {
 	return !o.inPlace && (len(o.Scope) == 0 || o.movedConversation())
+}
+
+// Concerns reports whether the operation is one of a conversation: its own, or one of all.
+func (o *Operation) Concerns(conversation string) bool {
+	return o.Conversation == "" || o.Conversation == conversation || slices.Contains(o.Origins, conversation)
 }
 
 // movedConversation reports whether the operation changed the state of its conversation.
@@ -156,7 +164,7 @@ func (s *Service) appendAt(ctx context.Context, end logEnd, op *Operation, b *kv
 		Format: format, Seq: op.Seq, Kind: op.Kind, Author: op.Author, TimeMs: op.Time.UnixMilli(), Description: op.Description,
 		Workspace: op.Workspace, Conversation: op.Conversation, Before: op.Before, After: op.After, Target: op.Target,
 		RootBefore: idBytes(op.RootBefore), RootAfter: idBytes(op.RootAfter), Of: op.Of, Files: op.Files, Paths: idBytes(op.listed),
-		Scope: pathBytes(op.Scope), Chain: chain,
+		Scope: pathBytes(op.Scope), Chain: chain, Origins: op.Origins,
 	})
 	if err != nil {
 		return fmt.Errorf("encode operation: %w", err)
@@ -230,7 +238,7 @@ func decodeOperation(data []byte) (*Operation, error) {
 	}
 	return &Operation{
 		Seq: m.Seq, Kind: m.Kind, Author: m.Author, Time: time.UnixMilli(m.TimeMs), Description: m.Description,
-		Workspace: m.Workspace, Conversation: m.Conversation, Before: m.Before, After: m.After, Target: m.Target,
+		Workspace: m.Workspace, Conversation: m.Conversation, Origins: m.Origins, Before: m.Before, After: m.After, Target: m.Target,
 		RootBefore: before, RootAfter: after, Of: m.Of, Files: m.Files, listed: paths,
 		Scope: pathStrings(m.Scope),
 	}, nil

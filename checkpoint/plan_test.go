@@ -87,8 +87,8 @@ func TestDecide(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := PathState{Path: "p", Target: entry(tt.target), Present: entry(tt.present), Writes: written(tt.writes)}
 			got := Decide([]PathState{p}, Rules{
-				Mine:    func(_ string, w Writer) bool { return mine(tt.owner, w) },
-				Perhaps: func(w Writer) bool { return perhapsMine(tt.owner, w, true) },
+				Mine:    func(_ string, w Writer) bool { return mine(lone(tt.owner), w) },
+				Perhaps: func(w Writer) bool { return perhapsMine(lone(tt.owner), w, true) },
 				Choice:  func(string) Choice { return tt.choice },
 			})
 			if tt.want == "" {
@@ -175,7 +175,7 @@ func TestReconcile(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			states := statesOf(tt.states)
 			rules := Rules{
-				Mine:   func(_ string, w Writer) bool { return mine("c", w) },
+				Mine:   func(_ string, w Writer) bool { return mine(lone("c"), w) },
 				Choice: func(path string) Choice { return tt.choice[path] },
 			}
 			var got []string

@@ -214,9 +214,18 @@ func (w *Workspace) byTurn(ctx context.Context, conversation string, turn uint64
 	if conversation == "" {
 		conversation = w.currentConversation(ctx, nil)
 	}
+	rec, err := w.at(ctx, conversation, turn, side, func(*Record) bool { return true })
+	if errors.Is(err, ErrNotFound) {
+		return w.inherited(ctx, conversation, turn, side)
+	}
+	return rec, err
+}
+
+// at finds the latest checkpoint at a turn of a conversation that fits.
+func (w *Workspace) at(ctx context.Context, conversation string, turn uint64, side Side, fits func(*Record) bool) (*Record, error) {
 	at := func(turn uint64, before bool) func(*Record) bool {
 		return func(rec *Record) bool {
-			return recorded(rec) && rec.Conversation == conversation && rec.Turn == turn && (rec.Side == Before) == before
+			return recorded(rec) && rec.Conversation == conversation && rec.Turn == turn && (rec.Side == Before) == before && fits(rec)
 		}
 	}
 	if side != Before {

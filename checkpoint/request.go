@@ -140,6 +140,10 @@ type Plan struct {
 	present blob.ID // tree
 	foreign bool    // the target is from another store
 	stays   string  // why the conversation does, although it was to move
+	// ancestry is the conversation and those whose turns it shares; nil without one. The
+	// latter are the origins, also of what an undo takes back.
+	ancestry ancestry
+	origins  []string
 }
 
 // Request returns the request of the plan. Rewind with it and the plan's token does

@@ -17,9 +17,12 @@ type Conversations interface {
 	// Current returns the current root of a conversation, or the zero id if it has
 	// none.
 	Current(ctx context.Context, conversation string) (blob.ID, error)
-	// Had reports whether root is a state in the history of a conversation, so that
-	// Rewind can go there. It is false if there is no such conversation.
+	// Had reports whether root is a state in the history of a conversation, or one that it
+	// shares with its origin, so that Rewind can go there. It is false if there is no such
+	// conversation.
 	Had(ctx context.Context, conversation string, root blob.ID) (bool, error)
+	// Origin returns the conversation that one was forked from, zero for none.
+	Origin(ctx context.Context, conversation string) (Origin, error)
 	// Continued returns which of several states the current one of a conversation continues,
 	// or is: the latest of them. It is zero if it continues none.
 	Continued(ctx context.Context, conversation string, roots ...blob.ID) (blob.ID, error)

@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -15,6 +16,12 @@ func (w *Workspace) planTurn(ctx context.Context, st *state, req RewindRequest) 
 		conversation = w.currentConversation(ctx, st)
 	}
 	turn, err := w.findTurn(ctx, conversation, req.OnlyTurn)
+	if errors.Is(err, ErrNotFound) {
+		if rec, none := w.inherited(ctx, conversation, req.OnlyTurn, After); none == nil {
+			conversation = rec.Conversation
+			turn, err = w.findTurn(ctx, conversation, req.OnlyTurn)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -151,6 +158,6 @@ func (w *Workspace) moves(ctx context.Context, conversation string) ([]*Operatio
 		all = append(all, op)
 	}
 	return slices.DeleteFunc(Moves(all), func(op *Operation) bool {
-		return op.Workspace != w.id || !op.Whole() || op.Conversation != "" && op.Conversation != conversation
+		return op.Workspace != w.id || !op.Whole() || !op.Concerns(conversation)
 	}), nil
 }

@@ -148,7 +148,7 @@ func (w *Workspace) planBack(ctx context.Context, st *state, op step, kind strin
 		return nil, err
 	}
 	p := &Plan{
-		Target: target, Conversation: op.Conversation, present: present.tree, NotCaptured: present.skipped, foreign: target.Received,
+		Target: target, Conversation: op.Conversation, origins: op.last.Origins, present: present.tree, NotCaptured: present.skipped, foreign: target.Received,
 		request: RewindRequest{Choice: opts.Choice, Choices: opts.Choices, Author: opts.Author, Progress: opts.Progress},
 	}
 	if err := w.planRootBack(ctx, p, op.last); err != nil {

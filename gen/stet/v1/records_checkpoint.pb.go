@@ -1323,7 +1323,9 @@ type OperationRecord struct {
 	// it is computed. Package proof defines links.
 	Chain []byte `protobuf:"bytes,18,opt,name=chain,proto3" json:"chain,omitempty"`
 	// SHA-256 of the row as it was first written, if it was rewritten since.
-	Original      []byte `protobuf:"bytes,19,opt,name=original,proto3" json:"original,omitempty"`
+	Original []byte `protobuf:"bytes,19,opt,name=original,proto3" json:"original,omitempty"`
+	// Conversations that the one was forked from, if their turns are also its own.
+	Origins       []string `protobuf:"bytes,20,rep,name=origins,proto3" json:"origins,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1487,6 +1489,13 @@ func (x *OperationRecord) GetChain() []byte {
 func (x *OperationRecord) GetOriginal() []byte {
 	if x != nil {
 		return x.Original
+	}
+	return nil
+}
+
+func (x *OperationRecord) GetOrigins() []string {
+	if x != nil {
+		return x.Origins
 	}
 	return nil
 }
@@ -1726,7 +1735,7 @@ const file_stet_v1_records_checkpoint_proto_rawDesc = "" +
 	"\n" +
 	"new_is_dir\x18\a \x01(\bR\bnewIsDir\x12\x19\n" +
 	"\bold_mode\x18\b \x01(\rR\aoldMode\x12\x19\n" +
-	"\bnew_mode\x18\t \x01(\rR\anewMode\"\xee\x03\n" +
+	"\bnew_mode\x18\t \x01(\rR\anewMode\"\x88\x04\n" +
 	"\x0fOperationRecord\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x12\n" +
@@ -1749,7 +1758,8 @@ const file_stet_v1_records_checkpoint_proto_rawDesc = "" +
 	"\x05paths\x18\x10 \x01(\fR\x05paths\x12\x14\n" +
 	"\x05scope\x18\x11 \x03(\fR\x05scope\x12\x14\n" +
 	"\x05chain\x18\x12 \x01(\fR\x05chain\x12\x1a\n" +
-	"\boriginal\x18\x13 \x01(\fR\boriginal\" \n" +
+	"\boriginal\x18\x13 \x01(\fR\boriginal\x12\x18\n" +
+	"\aorigins\x18\x14 \x03(\tR\aorigins\" \n" +
 	"\bPathList\x12\x14\n" +
 	"\x05paths\x18\x01 \x03(\fR\x05paths\"\x92\x01\n" +
 	"\rCheckpointPin\x12\x16\n" +
