@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/stet-dev/stet/checkpoint"
@@ -34,10 +35,13 @@ func (r *Reader) Reverted(ctx context.Context, workspace, conversation string) (
 	if err != nil {
 		return nil, err
 	}
+	if err := r.inherited(ctx, workspace, conversation, ops, h); err != nil {
+		return nil, err
+	}
 	slices.Reverse(h.Entries)
 	files := &inFiles{undoable: make(map[uint64]change)}
 	for _, op := range slices.Backward(ops) {
-		if op.Workspace != workspace || op.Before == "" || op.After == "" || op.Conversation != "" && op.Conversation != conversation {
+		if op.Workspace != workspace || op.Before == "" || op.After == "" || !op.Concerns(conversation) {
 			continue
 		}
 		for len(h.Entries) > 0 && h.Entries[0].Record.ID < op.After {
@@ -50,6 +54,37 @@ func (r *Reader) Reverted(ctx context.Context, workspace, conversation string) (
 		files.add(e.Record)
 	}
 	return files.reverted(), nil
+}
+
+// inherited adds the turns that a conversation has from those that it was forked from, if
+// operations concerned them.
+func (r *Reader) inherited(ctx context.Context, workspace, conversation string, ops []*checkpoint.Operation, h *History) error {
+	begins := uint64(math.MaxUint64) // the first turn of its own
+	for _, e := range h.Entries {
+		if ofTurn(e.Record) {
+			begins = min(begins, e.Record.Turn)
+		}
+	}
+	var origins []string
+	for _, op := range ops {
+		if op.Conversation == conversation {
+			origins = append(origins, op.Origins...)
+		}
+	}
+	slices.Sort(origins)
+	for _, origin := range slices.Compact(origins) {
+		from := &History{reader: r}
+		if err := r.entries(ctx, Scope{Workspace: workspace, Conversation: origin}, from); err != nil {
+			return err
+		}
+		for _, e := range from.Entries {
+			if e.Record.Turn < begins {
+				h.Entries = append(h.Entries, e)
+			}
+		}
+	}
+	slices.SortStableFunc(h.Entries, func(a, b *Entry) int { return cmp.Compare(b.Record.ID, a.Record.ID) })
+	return nil
 }
 
 // inFiles follows which turns of a conversation are in the files of a workspace.
@@ -68,9 +103,14 @@ type change struct {
 	out map[*fileTurn]bool
 }
 
+// ofTurn reports whether a checkpoint was taken at its turn in the workspace.
+func ofTurn(rec *checkpoint.Record) bool {
+	return rec.Turn != 0 && rec.Kind != checkpoint.Safety && rec.Kind != checkpoint.Rewound && rec.Kind != checkpoint.Import
+}
+
 // add advances to a checkpoint, which may begin a turn.
 func (f *inFiles) add(rec *checkpoint.Record) {
-	if rec.Turn == 0 || rec.Kind == checkpoint.Safety || rec.Kind == checkpoint.Rewound || rec.Kind == checkpoint.Import {
+	if !ofTurn(rec) {
 		return
 	}
 	for _, t := range slices.Backward(f.turns) {

@@ -8,7 +8,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
+	"github.com/stet-dev/stet/conversation"
 )
 
 // work makes both checkpoints of a turn that writes a file of its own, and returns them.
@@ -132,4 +134,30 @@ func TestWhatRemainsOfRevertedTurns(t *testing.T) {
 	if got := remaining(t.Context()); got != nil {
 		t.Errorf("remaining without the target: %q", got)
 	}
+}
+
+// A rewind of a conversation that continues another one takes out turns that both share, and
+// leaves them behind in both.
+func TestSharedTurnsAreReverted(t *testing.T) {
+	f := newFixture(t)
+	f.service = checkpoint.New(blob.Checked(f.memory), f.rows, &checkpoint.Options{Conversations: checkpoint.Of(f.store)})
+	f.w = f.open()
+	o := f.create("o")
+	f.spend(o, "one", nil)
+	f.spend(o, "two", nil)
+	_, err := f.store.Fork(t.Context(), "o", 2, conversation.Info{ID: "a"})
+	f.must(err)
+	_, after1 := f.work("o", 1)
+	f.work("o", 2)
+	_, after3 := f.work("a", 3)
+	f.work("a", 4)
+	f.rewind(after3, "a") // nothing that is shared
+	f.reverted("4 out by rewind")
+	f.same("o", "c1 c2 c3 c4*")
+	f.rewind(after1, "a")
+	f.reverted("2 out by rewind", "3 out by rewind", "4 out by rewind")
+	f.same("o", "c1 c2* c3x1 c4x1")
+	f.undo()
+	f.reverted("2 in by undo", "3 in by undo", "4 out by rewind")
+	f.same("o", "c1 c2 c3 c4*")
 }

@@ -148,7 +148,7 @@ func (t *track) rewind(op *checkpoint.Operation, after *Entry) {
 	}
 	newest, moved := "", false
 	for conversation, l := range t.lines {
-		if op.Conversation != "" && op.Conversation != conversation {
+		if !op.Concerns(conversation) {
 			continue // a rewind reverts the work of one conversation
 		}
 		var own *Entry

@@ -207,59 +207,49 @@ func (t *Turn) know(d *conversation.TurnDetails) {
 	}
 }
 
-// maxOrigins bounds how many forks of forks Details follows.
-const maxOrigins = 100
-
 // Details returns the agent's record of each turn of a state, by its number from 1.
 // The root is that of a save; zero means the current state. A fork has the details of
 // the turns that it shares with its origin as long as the origin exists.
 func (r *Reader) Details(ctx context.Context, id string, root blob.ID) (map[uint64]*conversation.TurnDetails, error) {
 	out := make(map[uint64]*conversation.TurnDetails)
-	at, err := r.chain(ctx, id, func(s conversation.Save) bool { return root.IsZero() || s.Root == root }, out)
-	for range maxOrigins {
-		if err != nil || at.id == "" {
-			break
+	err := r.details(ctx, id, root, func(save conversation.Save) {
+		if _, known := out[save.Turns]; !known && save.Turn != nil {
+			out[save.Turns] = save.Turn
 		}
-		seq := at.seq
-		at, err = r.chain(ctx, at.id, func(s conversation.Save) bool { return s.Seq == seq }, out)
-	}
+	})
 	if errors.Is(err, conversation.ErrNotFound) || conversation.Damaged(err) {
 		return out, nil
 	}
 	return out, err
 }
 
-// origin is where a fork begins; the zero value is nowhere.
-type origin struct {
-	id  string
-	seq uint64
-}
-
-// chain collects the details of the saves that lead to the newest wanted one. It
-// returns their origin.
-func (r *Reader) chain(ctx context.Context, id string, wanted func(conversation.Save) bool, into map[uint64]*conversation.TurnDetails) (origin, error) {
-	info, err := r.conversations.Get(ctx, id)
-	if err != nil {
-		return origin{}, err
-	}
-	next, begun := uint64(0), false
+// details calls a function with the saves that lead to a state, latest first.
+func (r *Reader) details(ctx context.Context, id string, root blob.ID, add func(conversation.Save)) error {
+	var first conversation.Save // of its own, so far
 	for save, err := range r.conversations.History(ctx, id, &conversation.HistoryOptions{Newest: true}) {
 		if err != nil {
-			return origin{}, err
+			return err
 		}
-		if begun && save.Seq != next || !begun && !wanted(save) {
+		if first.Seq == 0 && !root.IsZero() && save.Root != root || first.Seq != 0 && save.Seq != first.Parent {
 			continue
 		}
-		begun, next = true, save.Parent
-		if _, known := into[save.Turns]; !known && save.Turn != nil {
-			into[save.Turns] = save.Turn
-		}
-		if next == 0 {
+		add(save)
+		if first = save; save.Parent == 0 {
 			break
 		}
 	}
-	if begun && next == 0 {
-		return origin{info.ForkedFrom, info.ForkedFromSave}, nil
+	if first.Seq == 0 || first.Parent != 0 {
+		return nil
 	}
-	return origin{}, nil
+	// A rewind to a state of the origin shares what led to that, other than the fork.
+	on := first.Kind != conversation.KindRewind
+	for save, err := range r.conversations.Inherited(ctx, id) {
+		if err != nil {
+			return err
+		}
+		if on = on || save.Root == first.Root; on {
+			add(save.Save)
+		}
+	}
+	return nil
 }

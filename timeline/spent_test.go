@@ -117,6 +117,13 @@ func TestDetailsOfAState(t *testing.T) {
 	f.must(err)
 	f.spend(again, "five", took("e", 5, -1, 0))
 	same("e", blob.ID{}, "ac-de")
+	back, err := f.store.Fork(ctx, "c", third.Seq, conversation.Info{ID: "g"})
+	f.must(err)
+	_, err = back.RewindInherited(ctx, first.Root, nil)
+	f.must(err)
+	same("g", blob.ID{}, "a----")
+	f.spend(back, "instead", took("g", 6, -1, 0))
+	same("g", blob.ID{}, "ag---")
 	f.must(f.store.Delete(ctx, "c", nil))
 	same("e", blob.ID{}, "---de")
 }
