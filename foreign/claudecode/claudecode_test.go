@@ -2,6 +2,7 @@ package claudecode_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,6 +71,40 @@ func TestCutNamesItsOrigin(t *testing.T) {
 	}
 	if strings.Join(c.Command, " ") != "claude --resume "+c.Session || c.Dir != "/workspace" {
 		t.Errorf("got %+v", c)
+	}
+}
+
+// A copy that went on and was cut again is a fork of the copy.
+func TestCutOfACutNamesTheCut(t *testing.T) {
+	h := recorded(t)
+	s := sessions(t, h)[base]
+	first, err := claudecode.New().Cut(ctx, h, s, turns(t, s)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := os.ReadFile(first.Created[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreigntest.Put(t, first.Created[0], string(lines)+fmt.Sprintf(`{"type":"user","uuid":"new-u","parentUuid":%q,"promptId":"new","message":{"role":"user","content":"go on"},"cwd":"/workspace","sessionId":%q,"timestamp":"2026-11-16T11:56:16.000Z"}
+{"type":"assistant","uuid":"new-a","parentUuid":"new-u","message":{"id":"m","role":"assistant","content":[{"type":"text","text":"Done."}]},"sessionId":%q,"timestamp":"2026-11-16T11:56:18.000Z"}
+`, turns(t, s)[0].Cut, first.Session, first.Session))
+	copied := sessions(t, h)[first.Session]
+	own := turns(t, copied)[1]
+	second, err := claudecode.New().Cut(ctx, h, copied, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made := sessions(t, h)[second.Session]; made.ForkedFrom != first.Session || made.ForkedAfter != own.ID {
+		t.Errorf("got %+v, want a fork of %s after %s", made, first.Session, own.ID)
+	}
+	// Cut where it began, it is a fork of what it began with.
+	third, err := claudecode.New().Cut(ctx, h, copied, turns(t, copied)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made := sessions(t, h)[third.Session]; made.ForkedFrom != base {
+		t.Errorf("got %+v, want a fork of %s", made, base)
 	}
 }
 

@@ -2,6 +2,7 @@ package qwen_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -81,6 +82,52 @@ func TestCutNamesItsOrigin(t *testing.T) {
 		if s.ID != c.Session || s.ForkedFrom != id || s.ForkedAfter != second.ID {
 			t.Errorf("got %+v", s)
 		}
+	}
+}
+
+// A copy that went on and was cut again is a fork of the copy.
+func TestCutOfACutNamesTheCut(t *testing.T) {
+	h, a, ctx := home(t), qwen.New(), context.Background()
+	at := func(id string) foreign.Session {
+		t.Helper()
+		for s := range a.Sessions(ctx, h) {
+			if s.ID == id {
+				return s
+			}
+		}
+		t.Fatalf("no session %s", id)
+		return foreign.Session{}
+	}
+	cut := func(s foreign.Session, turn foreign.Turn) foreign.Continuation {
+		t.Helper()
+		c, err := a.Cut(ctx, h, s, turn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	turns := func(s foreign.Session) (all []foreign.Turn) {
+		for turn := range a.Turns(ctx, s, "") {
+			all = append(all, turn)
+		}
+		return all
+	}
+	first := cut(at(id), turns(at(id))[0])
+	lines, err := os.ReadFile(first.Created[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreigntest.Put(t, first.Created[0], string(lines)+fmt.Sprintf(`{"uuid":"new-u","parentUuid":%q,"sessionId":%q,"timestamp":"2026-11-16T11:56:16.000Z","type":"user","cwd":"/workspace","message":{"role":"user","parts":[{"text":"go on"}]}}
+{"uuid":"new-a","parentUuid":"new-u","sessionId":%q,"timestamp":"2026-11-16T11:56:18.000Z","type":"assistant","cwd":"/workspace","message":{"role":"model","parts":[{"text":"Done."}]}}
+`, turns(at(id))[0].Cut, first.Session, first.Session))
+	own := turns(at(first.Session))[1]
+	second := cut(at(first.Session), own)
+	if made := at(second.Session); made.ForkedFrom != first.Session || made.ForkedAfter != own.ID {
+		t.Errorf("got %+v, want a fork of %s after %s", made, first.Session, own.ID)
+	}
+	third := cut(at(first.Session), turns(at(first.Session))[0])
+	if made := at(third.Session); made.ForkedFrom != id {
+		t.Errorf("got %+v, want a fork of %s", made, id)
 	}
 }
 

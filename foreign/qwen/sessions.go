@@ -9,10 +9,12 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/stet-dev/stet/foreign"
 	"github.com/stet-dev/stet/foreign/internal/jsonl"
+	"github.com/stet-dev/stet/foreign/internal/turns"
 )
 
 const headLines = 16
@@ -119,9 +121,7 @@ func headOf(ctx context.Context, path string) (head, error) {
 			s.Workspace, s.Started = cmp.Or(s.Workspace, l.Dir), cmp.Or(s.Started, l.at())
 			h.root = cmp.Or(h.root, l.UUID)
 			s.ForkedFrom = cmp.Or(s.ForkedFrom, l.ForkedFrom.Session)
-			if l.Session != id {
-				s.ForkedFrom = cmp.Or(s.ForkedFrom, l.Session)
-			}
+			s.ForkedFrom = cmp.Or(s.ForkedFrom, other(l.Session, id))
 		}
 	}
 	if s.Updated.Before(s.Started) {
@@ -130,15 +130,26 @@ func headOf(ctx context.Context, path string) (head, error) {
 	return h, nil
 }
 
-// origin finds the session that a cut copy was made from, which its lines name.
+// origin finds the session that a cut copy was made from, which its lines name. Of a copy
+// that went on and was cut again, that is the last one.
 func (a Adapter) origin(ctx context.Context, s *foreign.Session, heads []head) {
 	if s.ForkedFrom == "" {
 		return
 	}
-	for _, h := range heads {
-		if h.session.ID != s.ForkedFrom {
+	origins := turns.Origins(ctx, s.Path, func(data []byte) (string, bool) {
+		l, err := decode(data)
+		if err != nil {
+			return "", true
+		}
+		return cmp.Or(l.ForkedFrom.Session, other(l.Session, s.ID)), true
+	})
+	for _, origin := range slices.Backward(origins) {
+		at := slices.IndexFunc(heads, func(h head) bool { return h.session.ID == origin })
+		if at < 0 {
 			continue
 		}
+		h := heads[at]
+		s.ForkedFrom = origin
 		has := map[string]bool{}
 		for t, err := range a.Turns(ctx, h.session, "") {
 			has[t.ID] = err == nil
@@ -149,7 +160,16 @@ func (a Adapter) origin(ctx context.Context, s *foreign.Session, heads []head) {
 			}
 			s.ForkedAfter = cmp.Or(t.ID, s.ForkedAfter)
 		}
+		return
 	}
+}
+
+// other returns the session of a line, "" if it is the given one.
+func other(session, own string) string {
+	if session == own {
+		return ""
+	}
+	return session
 }
 
 // Files returns the file of the session.
