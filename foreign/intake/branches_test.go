@@ -87,6 +87,38 @@ func TestForkSharesItsOrigin(t *testing.T) {
 	}
 }
 
+// The record of a fork of a fork begins with turns of both.
+func TestForkOfAForkSharesBoth(t *testing.T) {
+	f := newFixture(t)
+	fork := func(id, from, after string, lines ...toyLine) intake.Result {
+		f.id, f.path = id, filepath.Join(t.TempDir(), id+".jsonl")
+		f.write(lines...)
+		s := f.session()
+		s.ForkedFrom, s.ForkedAfter = from, after
+		return f.passOf(s)
+	}
+	one, two, three, four := toyLine{ID: "t1", Prompt: "one"}, toyLine{ID: "t2", Prompt: "two"}, toyLine{ID: "t3", Prompt: "three"}, toyLine{ID: "t4", Prompt: "four"}
+	f.write(one, two)
+	f.pass()
+	fork("s2", "s1", "t2", one, two, three)
+	for _, c := range []struct {
+		id, after, texts, from string
+		turns                  int
+		lines                  []toyLine
+	}{
+		{"s3", "t3", "one two three four", "s2", 1, []toyLine{one, two, three, four}},
+		{"s4", "t1", "one four", "s1", 1, []toyLine{one, four}}, // s2 has no save of it
+		{"s5", "t9", "one two four", "", 3, []toyLine{one, two, four}},
+	} {
+		if r := fork(c.id, "s2", c.after, c.lines...); r.Turns != c.turns || f.texts() != c.texts {
+			t.Errorf("got %+v, %s", r, f.texts())
+		}
+		if info, err := f.store.Get(context.Background(), c.id); err != nil || info.ForkedFrom != c.from {
+			t.Errorf("%s is a fork of %q, %v", c.id, info.ForkedFrom, err)
+		}
+	}
+}
+
 // A record that its agent rewrote, shorter or not, loses nothing that was copied.
 func TestRewrittenRecord(t *testing.T) {
 	f := newFixture(t)

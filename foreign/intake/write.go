@@ -87,10 +87,22 @@ func (p *pass) fork(ctx context.Context, info conversation.Info) (*conversation.
 		}
 		return at
 	})
-	if err != nil || at == 0 {
+	if err != nil {
 		return nil, err
 	}
-	return p.store.Fork(ctx, from, at, info)
+	if at != 0 {
+		return p.store.Fork(ctx, from, at, info)
+	}
+	for save, err := range p.store.Inherited(ctx, from) { // it has no turns of its own
+		if err != nil {
+			return nil, err
+		}
+		if save.MessageID == after {
+			return p.store.Fork(ctx, save.Conversation, save.Seq, info)
+		}
+	}
+	p.shared = map[string]bool{}
+	return nil, nil
 }
 
 // share records which turns of an origin come again in the record of its fork: those
@@ -109,6 +121,12 @@ func (p *pass) share(ctx context.Context, origin string, at func(conversation.Sa
 	p.shared = map[string]bool{}
 	for seq := last; seq != 0; seq = saves[seq].Parent {
 		p.shared[saves[seq].MessageID] = true
+	}
+	for save, err := range p.store.Inherited(ctx, origin) { // it may be a fork, too
+		if err != nil {
+			return err
+		}
+		p.shared[save.MessageID] = true
 	}
 	return nil
 }
