@@ -105,7 +105,7 @@ func (n *notice) explain(ctx context.Context, reader *timeline.Reader, checkpoin
 	switch {
 	case errors.Is(err, checkpoint.ErrNotFound): // it was forgotten
 		return nil
-	case err != nil || target.Conversation != session:
+	case err != nil || target.Conversation != session && !slices.Contains(op.Origins, target.Conversation):
 		return err
 	case target.Side == checkpoint.NoSide && target.Turn != 0:
 		n.place = "a checkpoint in " + target.Place()

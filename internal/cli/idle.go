@@ -47,13 +47,12 @@ func idleText(o spool.OpenSession) string {
 // an undo brings back is reported if its rewind was, which is unknown here.
 func idleMeaning(o spool.OpenSession, plan *checkpoint.Plan) string {
 	req := plan.Request()
-	own := plan.Conversation == "" || plan.Conversation == o.Session
 	adapter, err := agents.Find(o.Agent)
 	told := err == nil && adapter.Notice("x") != nil
 	switch {
 	case plan.Adopts() != "":
 		return ": it is not told what changes"
-	case !own || req.To != "" && plan.Changes() == 0 || req.OnlyTurn != 0 || len(req.Paths) > 0 || req.Lines != nil:
+	case !plan.Concerns(o.Session) || req.To != "" && plan.Changes() == 0 || req.OnlyTurn != 0 || len(req.Paths) > 0 || req.Lines != nil:
 		return ": it is not told what was reverted"
 	case !told:
 		return ": it is not told what was reverted; continue with 'stet resume'"
