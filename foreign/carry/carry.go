@@ -62,6 +62,32 @@ func Kept(info conversation.Info) (foreign.Continuation, bool) {
 	return k.Continuation, true
 }
 
+// originsLooked is how many conversations Origin looks at: the one that was rewound to be
+// continued changed recently.
+const originsLooked = 100
+
+// Origin returns the session that a session continues because Prepare made it, and the id of
+// the last turn of both. The ids are "" if Prepare did not make it, or if the other one was
+// rewound again. Some agents keep no such relation in their records.
+func Origin(ctx context.Context, store *conversation.Store, s foreign.Session) (from, after string, err error) {
+	page, err := store.List(ctx, &conversation.ListOptions{Agent: s.Agent, Workspace: s.Workspace, Limit: originsLooked})
+	if err != nil || s.ID == "" {
+		return "", "", err
+	}
+	for _, info := range page.Conversations {
+		var k kept
+		if json.Unmarshal([]byte(info.Labels[label]), &k) != nil || k.Continuation.Session != s.ID {
+			continue
+		}
+		save, err := store.SaveAt(ctx, info.ID, k.Save)
+		if errors.Is(err, conversation.ErrNotFound) {
+			return "", "", nil
+		}
+		return info.ID, save.MessageID, err
+	}
+	return "", "", nil
+}
+
 // At makes the agent's own conversation continue after a save, and stores nothing.
 func At(ctx context.Context, store *conversation.Store, host foreign.Host, conv string, save uint64) (foreign.Continuation, error) {
 	session, err := intake.Session(ctx, store, conv)

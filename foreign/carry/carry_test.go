@@ -89,6 +89,23 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
+func TestOriginOfAContinuation(t *testing.T) {
+	ctx := context.Background()
+	store, _ := rewound(t)
+	c, err := carry.Prepare(ctx, store, foreign.Host{}, "s1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := foreign.Session{Agent: "pi", ID: c.Session, Workspace: "/workspace"}
+	other, elsewhere, nobody := made, made, foreign.Session{}
+	other.ID, elsewhere.Workspace = "other", "/elsewhere"
+	for s, want := range map[*foreign.Session]string{&made: "s1 after 00000001", &other: " after ", &elsewhere: " after ", &nobody: " after "} {
+		if from, after, err := carry.Origin(ctx, store, *s); err != nil || from+" after "+after != want {
+			t.Errorf("%+v continues %s after %s, %v, want %s", s, from, after, err, want)
+		}
+	}
+}
+
 func TestNothingToContinue(t *testing.T) {
 	ctx := context.Background()
 	store, path := rewound(t)

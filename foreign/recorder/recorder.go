@@ -41,6 +41,9 @@ type Recorder struct {
 	Space func(ctx context.Context, dir string) (*checkpoint.Workspace, error)
 	// Author is kept with checkpoints.
 	Author string
+	// Origin returns the session that a new one continues, and the last turn of both, for
+	// agents whose records do not say that; "" for none. It may be nil.
+	Origin func(ctx context.Context, s foreign.Session) (from, after string, err error)
 }
 
 // Outcome is the result of an event.
@@ -468,12 +471,40 @@ func (r *Recorder) copy(ctx context.Context, e foreign.Event, out *Outcome) erro
 			out.Unreadable = append(out.Unreadable, err)
 			continue
 		}
+		if s.ID == e.Session {
+			s, err = r.withOrigin(ctx, s, e)
+			errs = append(errs, err)
+		}
 		result, err := m.Session(ctx, s)
 		out.Turns += result.Turns
 		out.Unreadable = append(out.Unreadable, result.Unreadable...)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// withOrigin completes a new session whose record does not say that it continues another one.
+func (r *Recorder) withOrigin(ctx context.Context, s foreign.Session, e foreign.Event) (foreign.Session, error) {
+	if r.Origin == nil || s.ForkedFrom != "" {
+		return s, nil
+	}
+	_, err := conversation.New(r.Blobs, r.Rows, nil).Get(ctx, s.ID)
+	if !errors.Is(err, conversation.ErrNotFound) {
+		return s, err
+	}
+	asked := s
+	asked.Workspace = cmp.Or(s.Workspace, e.Workspace)
+	from, after, err := r.Origin(ctx, asked)
+	if err != nil || from == "" || after == "" {
+		return s, err
+	}
+	for t, err := range r.Adapter.Turns(ctx, s, "") {
+		if err == nil && t.ID == after { // a copy may have other ids
+			s.ForkedFrom, s.ForkedAfter = from, after
+			break
+		}
+	}
+	return s, nil
 }
 
 // sessions finds the record of an event's session. A session that has none yet is not an

@@ -19,6 +19,7 @@ import (
 	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/foreign"
 	"github.com/stet-dev/stet/foreign/agents"
+	"github.com/stet-dev/stet/foreign/carry"
 	"github.com/stet-dev/stet/foreign/recorder"
 	"github.com/stet-dev/stet/foreign/spool"
 	"github.com/stet-dev/stet/internal/cli/shortcut"
@@ -287,6 +288,9 @@ func (a *app) recorder(db *stet.DB, adapter foreign.Adapter) (*recorder.Recorder
 		Adapter: adapter, Host: host, Blobs: db.Blobs(), Rows: db.Rows(), Spool: dir, Author: adapter.Name(),
 		Space: func(ctx context.Context, dir string) (*checkpoint.Workspace, error) {
 			return a.hookSpace(ctx, db, host, dir)
+		},
+		Origin: func(ctx context.Context, s foreign.Session) (string, string, error) {
+			return carry.Origin(ctx, db.Conversations(), s)
 		},
 	}, nil
 }
