@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/stet-dev/stet/blob"
+	"github.com/stet-dev/stet/kv"
 )
 
 // Origin is a conversation that another one was forked from, as an agent does that
@@ -33,6 +36,9 @@ func (w *Workspace) ancestry(ctx context.Context, conversation string) (ancestry
 	for convs := w.s.opts.Conversations; convs != nil && len(a) < maxAncestry; {
 		last := a[len(a)-1]
 		origin, err := convs.Origin(ctx, last.Conversation)
+		if kv.Damaged(err) {
+			break // its turns stay where they are
+		}
 		if err != nil {
 			return nil, fmt.Errorf("find the origin of conversation %q: %w", last.Conversation, err)
 		}
@@ -118,7 +124,7 @@ func (w *Workspace) heir(ctx context.Context, st *state, rec *Record) (string, e
 	if err != nil || !a.holds(rec) {
 		return rec.Conversation, err
 	}
-	if there, err := w.had(ctx, now, rec); err != nil || !there {
+	if there, err := w.had(ctx, now, rec.Root); err != nil || !there {
 		return rec.Conversation, err
 	}
 	return now, nil
@@ -149,12 +155,16 @@ func (p *Plan) Concerns(conversation string) bool {
 	return p.Conversation == "" || p.Conversation == conversation || slices.Contains(p.origins, conversation)
 }
 
-// had reports whether the state of a checkpoint, if it has one, is one of a conversation.
-func (w *Workspace) had(ctx context.Context, conversation string, rec *Record) (bool, error) {
-	if rec.Root.IsZero() {
+// had reports whether the state of a checkpoint, which may be none, is one of a
+// conversation.
+func (w *Workspace) had(ctx context.Context, conversation string, root blob.ID) (bool, error) {
+	if root.IsZero() {
 		return true, nil
 	}
-	there, err := w.s.opts.Conversations.Had(ctx, conversation, rec.Root)
+	there, err := w.s.opts.Conversations.Had(ctx, conversation, root)
+	if kv.Damaged(err) {
+		return false, nil // nothing goes back to what cannot be read
+	}
 	if err != nil {
 		err = fmt.Errorf("find a state of conversation %q: %w", conversation, err)
 	}
@@ -178,7 +188,7 @@ func (w *Workspace) inherited(ctx context.Context, conversation string, turn uin
 		}
 		var failed error
 		rec, err := w.at(ctx, o.Conversation, at, side, func(rec *Record) bool {
-			there, err := w.had(ctx, conversation, rec)
+			there, err := w.had(ctx, conversation, rec.Root)
 			failed = cmp.Or(failed, err)
 			return there
 		})

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stet-dev/stet/conversation"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
 )
 
 // resume forks a conversation at its latest save, as an agent does that continues a session
@@ -119,5 +121,27 @@ func TestTurnsOfTheOriginAfterAFork(t *testing.T) {
 	}
 	if _, err := f.w.Resolve(t.Context(), "turn:5", "next"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("turn 5: %v", err)
+	}
+}
+
+// An origin that was removed or cannot be read keeps its turns; those of the fork itself are
+// taken back as ever.
+func TestRewindWithoutAnOrigin(t *testing.T) {
+	for name, lose := range map[string]func(*fixture, *conversation.Store) error{
+		"removed": func(f *fixture, store *conversation.Store) error { return store.Delete(t.Context(), "talk", nil) },
+		"damaged": func(f *fixture, _ *conversation.Store) error {
+			return f.rows.Commit(t.Context(), &kv.Batch{Set: []kv.Set{{Key: keyspace.Conversation("talk"), Value: []byte("?")}}})
+		},
+	} {
+		f, store := resumed(t)
+		must(t, lose(f, store))
+		f.rewind(RewindRequest{To: "turn:3"})
+		f.expect(map[string]string{"a": "-rw-r--r-- 3\n", "b": "-rw-r--r-- 2\n", "c": "-rw-r--r-- 3\n"})
+		saysTurns(t, store, "next", 3)
+		f.rewind(RewindRequest{To: "before:turn:3"})
+		f.expect(map[string]string{"a": "-rw-r--r-- 2\n", "b": "-rw-r--r-- 2\n"})
+		if _, err := f.w.Plan(t.Context(), RewindRequest{To: "c2"}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -57,11 +57,11 @@ func (k keeper) Origin(ctx context.Context, id string) (Origin, error) {
 	}
 	// A fork begins with the state of its origin. Retention may have removed that save.
 	save, err := k.store.SaveAt(ctx, id, 1)
-	if errors.Is(err, conversation.ErrNotFound) {
+	if errors.Is(err, conversation.ErrNotFound) || err == nil && save.Kind != conversation.KindFork {
 		save, err = k.store.SaveAt(ctx, info.ForkedFrom, info.ForkedFromSave)
 	}
 	if errors.Is(err, conversation.ErrNotFound) {
-		err = nil
+		return Origin{}, nil
 	}
 	return Origin{Conversation: info.ForkedFrom, Turns: save.Turns}, err
 }

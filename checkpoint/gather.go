@@ -175,8 +175,8 @@ func (w *Workspace) planConversation(ctx context.Context, p *Plan) error {
 	own := p.ancestry.holds(p.Target)
 	to := stateAt(p.Target, root)
 	if own && p.Conversation != p.Target.Conversation && !to.IsZero() {
-		if own, err = convs.Had(ctx, p.Conversation, to); err != nil {
-			return fmt.Errorf("find a state of conversation %q: %w", p.Conversation, err)
+		if own, err = w.had(ctx, p.Conversation, to); err != nil {
+			return err
 		}
 	}
 	if own && !to.IsZero() {
