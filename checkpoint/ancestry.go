@@ -85,6 +85,10 @@ func (w *Workspace) joined(ctx context.Context, a ancestry, from *Record) (ances
 	if len(a) < 2 {
 		return a, nil
 	}
+	lines, err := w.linesOf(ctx, a)
+	if err != nil {
+		return nil, err
+	}
 	newest := make([]bool, len(a)) // those whose newest checkpoint was seen
 	var unread *UnreadableError
 	for rec, err := range w.newestFirst(ctx, "") {
@@ -101,12 +105,47 @@ func (w *Workspace) joined(ctx context.Context, a ancestry, from *Record) (ances
 		if i < 0 || i >= len(newest) || !recorded(rec) {
 			continue
 		}
+		if i > 0 && lines[i].leftBehind(rec.ID) {
+			continue // a rewind took it back
+		}
+		if i > 0 && !newest[i] {
+			ended, err := w.endedIn(ctx, a, rec)
+			if err != nil {
+				return nil, err
+			}
+			if !ended {
+				newest = newest[:i]
+				continue
+			}
+		}
 		newest[i] = true
 		if on := slices.Index(newest[i+1:], true); on >= 0 { // it went on after this one began
 			newest = newest[:i+1+on]
 		}
 	}
 	return a[:len(newest)], nil
+}
+
+// linesOf returns the line of each conversation.
+func (w *Workspace) linesOf(ctx context.Context, a ancestry) ([]*line, error) {
+	all, err := w.operations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lines := make([]*line, len(a))
+	for i, o := range a {
+		lines[i] = &line{moves: w.movesOf(all, o.Conversation)}
+	}
+	return lines, nil
+}
+
+// endedIn reports whether an origin, given its newest checkpoint that stands, ended in what
+// the conversation continues. A turn that it began, or another way that it went, is its own.
+func (w *Workspace) endedIn(ctx context.Context, a ancestry, rec *Record) (bool, error) {
+	if rec.Side == Before || rec.Turn > a[a.index(rec.Conversation)].Turns {
+		return false, nil
+	}
+	return w.had(ctx, a[0].Conversation, rec.Root)
 }
 
 // heir returns the conversation that a rewind to a checkpoint concerns: the one of the

@@ -27,6 +27,8 @@ func TestTurnsOfAnAncestry(t *testing.T) {
 		{Writer{Class: ByConversation, Conversation: "a", Turn: 2}, false},
 		{Writer{Class: ByConversation, Conversation: "d", Turn: 1}, false},
 		{Writer{Class: BySeveral, Among: []string{"a", "c"}}, true},
+		{Writer{Class: BySeveral, Among: []string{"a", "c"}, turns: Turns{{Conversation: "a", Number: 1}, {Conversation: "c", Number: 2}}}, true},
+		{Writer{Class: BySeveral, Among: []string{"a", "c"}, turns: Turns{{Conversation: "a", Number: 2}, {Conversation: "c", Number: 2}}}, false},
 		{Writer{Class: BySeveral, Among: []string{"c", "d"}}, false},
 		{Writer{Class: BySeveral}, false},
 		{Writer{Class: ByUser}, false},

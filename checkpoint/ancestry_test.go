@@ -97,6 +97,58 @@ func TestForksSideBySideTakeBackTheirOwn(t *testing.T) {
 	}
 }
 
+// An origin that went on before its fork did keeps its work, too: a turn that it has ended or
+// is at work on, and one of the number of a turn that both had.
+func TestForksOfAnOriginThatWentOnFirst(t *testing.T) {
+	begin := func(f *fixture, c *conversation.Conversation) {
+		f.save(Request{Conversation: "talk", Root: c.Head().Root, MessageID: "three", Turn: 3, Side: Before})
+	}
+	for name, tt := range map[string]struct {
+		goOn func(*testing.T, *fixture, *conversation.Conversation)
+		left []string
+	}{
+		"ended": {func(_ *testing.T, f *fixture, c *conversation.Conversation) { say(f, c, 3, "beside", "e", "5\n") }, []string{"b", "e"}},
+		"at work": {func(_ *testing.T, f *fixture, c *conversation.Conversation) {
+			begin(f, c)
+			f.write("e", "5\n")
+		}, []string{"b", "c", "e"}}, // who made c is unknown
+		"another way": {func(t *testing.T, f *fixture, c *conversation.Conversation) {
+			_, err := c.Rewind(t.Context(), 1, nil)
+			must(t, err)
+			say(f, c, 2, "instead", "e", "5\n")
+		}, []string{"b", "e"}},
+		"rewound and back": {func(t *testing.T, f *fixture, c *conversation.Conversation) {
+			say(f, c, 3, "beside", "e", "5\n")
+			f.rewind(RewindRequest{To: "turn:2"})
+			must(t, undo(f))
+		}, []string{"b", "e"}},
+		"rewound": {func(t *testing.T, f *fixture, c *conversation.Conversation) {
+			say(f, c, 3, "beside", "e", "5\n")
+			f.rewind(RewindRequest{To: "turn:2"})
+		}, nil},
+		"rewound at work": {func(t *testing.T, f *fixture, c *conversation.Conversation) {
+			begin(f, c)
+			f.rewind(RewindRequest{To: "turn:2"})
+		}, []string{"c"}},
+	} {
+		f, store, c, _ := talk(t)
+		say(f, c, 1, "one", "a", "1\n")
+		say(f, c, 2, "two", "b", "2\n")
+		next := resume(t, store, "talk", "next")
+		tt.goOn(t, f, c)
+		say(f, next, 3, "three", "c", "3\n")
+		p := f.plan(RewindRequest{To: "turn:1", Conversation: "next"})
+		var left []string
+		for _, a := range p.Left() {
+			left = append(left, a.Path)
+		}
+		same(t, name+": it leaves", left, tt.left)
+		if joined := len(p.origins) > 0; joined != !slices.Contains(tt.left, "b") {
+			t.Errorf("%s: it is also of %q", name, p.origins)
+		}
+	}
+}
+
 // A turn that the origin had after the fork, or that a rewind left behind there, is none of
 // the fork.
 func TestTurnsOfTheOriginAfterAFork(t *testing.T) {

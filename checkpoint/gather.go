@@ -275,7 +275,8 @@ func mine(a ancestry, by Writer) bool {
 		return a == nil || a.has(by.Conversation, by.Turn)
 	case BySeveral:
 		other := func(c string) bool { return a.index(c) < 0 }
-		return a == nil || len(by.Among) > 0 && !slices.ContainsFunc(by.Among, other)
+		beside := func(t Turn) bool { return !a.has(t.Conversation, t.Number) } // of an origin
+		return a == nil || len(by.Among) > 0 && !slices.ContainsFunc(by.Among, other) && !slices.ContainsFunc(by.turns, beside)
 	case ByHand, ByForgotten:
 		return a == nil
 	}

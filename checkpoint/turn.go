@@ -150,14 +150,24 @@ func (l *line) leftBehind(id string) bool {
 // moves returns the operations that moved the line of a conversation in the workspace,
 // newest first: those without a conversation moved all lines.
 func (w *Workspace) moves(ctx context.Context, conversation string) ([]*Operation, error) {
-	var all []*Operation
+	all, err := w.operations(ctx)
+	return w.movesOf(all, conversation), err
+}
+
+// operations returns the log, newest entry first.
+func (w *Workspace) operations(ctx context.Context) (all []*Operation, err error) {
 	for op, err := range w.s.Operations(ctx) {
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, op)
 	}
-	return slices.DeleteFunc(Moves(all), func(op *Operation) bool {
+	return all, nil
+}
+
+// movesOf is moves for a log that was read.
+func (w *Workspace) movesOf(log []*Operation, conversation string) []*Operation {
+	return slices.DeleteFunc(Moves(log), func(op *Operation) bool {
 		return op.Workspace != w.id || !op.Whole() || !op.Concerns(conversation)
-	}), nil
+	})
 }
