@@ -8,6 +8,8 @@ import (
 
 	"github.com/stet-dev/stet/foreign"
 	"github.com/stet-dev/stet/foreign/intake"
+	"github.com/stet-dev/stet/internal/keyspace"
+	"github.com/stet-dev/stet/kv"
 )
 
 func TestRewoundSessionKeepsBothBranches(t *testing.T) {
@@ -116,6 +118,38 @@ func TestForkOfAForkSharesBoth(t *testing.T) {
 		if info, err := f.store.Get(context.Background(), c.id); err != nil || info.ForkedFrom != c.from {
 			t.Errorf("%s is a fork of %q, %v", c.id, info.ForkedFrom, err)
 		}
+	}
+}
+
+// A fork whose origin, or the origin of that, cannot be read has all turns of its record.
+func TestForkOfADamagedOrigin(t *testing.T) {
+	f := newFixture(t)
+	fork := func(id, from, after string, lines ...toyLine) {
+		f.id, f.path = id, filepath.Join(t.TempDir(), id+".jsonl")
+		f.write(lines...)
+		s := f.session()
+		s.ForkedFrom, s.ForkedAfter = from, after
+		f.passOf(s)
+	}
+	one, two, three := toyLine{ID: "t1", Prompt: "one"}, toyLine{ID: "t2", Prompt: "two"}, toyLine{ID: "t3", Prompt: "three"}
+	f.write(one)
+	f.pass()
+	fork("s2", "s1", "t1", one, two)
+	if err := f.rows.Commit(t.Context(), &kv.Batch{Set: []kv.Set{{Key: keyspace.Conversation("s1"), Value: []byte("?")}}}); err != nil {
+		t.Fatal(err)
+	}
+	fork("s3", "s2", "t2", one, two, three)
+	if got := f.texts(); got != "one two three" {
+		t.Errorf("got %s", got)
+	}
+	f.write(toyLine{ID: "t4", Prompt: "four"})
+	f.pass()
+	if got := f.texts(); got != "one two three four" {
+		t.Errorf("got %s", got)
+	}
+	fork("s4", "s1", "t1", one, three)
+	if got := f.texts(); got != "one three" {
+		t.Errorf("got %s", got)
 	}
 }
 

@@ -66,9 +66,20 @@ func Info(s foreign.Session, first foreign.Turn) conversation.Info {
 	}
 }
 
-// fork begins the conversation where its origin was forked, if the store has that. The
-// record of a fork may hold the turns of its origin again.
+// fork begins the conversation where its origin was forked, if the store has that and can
+// read it. The record of a fork may hold the turns of its origin again.
 func (p *pass) fork(ctx context.Context, info conversation.Info) (*conversation.Conversation, error) {
+	conv, err := p.forkOf(ctx, info)
+	if conv == nil {
+		p.shared = nil // all turns are its own
+	}
+	if conversation.Damaged(err) {
+		return nil, nil
+	}
+	return conv, err
+}
+
+func (p *pass) forkOf(ctx context.Context, info conversation.Info) (*conversation.Conversation, error) {
 	from, after := p.session.ForkedFrom, p.session.ForkedAfter
 	if from == "" || after == "" {
 		return nil, nil
@@ -101,7 +112,6 @@ func (p *pass) fork(ctx context.Context, info conversation.Info) (*conversation.
 			return p.store.Fork(ctx, save.Conversation, save.Seq, info)
 		}
 	}
-	p.shared = map[string]bool{}
 	return nil, nil
 }
 
