@@ -81,7 +81,7 @@ func Origin(ctx context.Context, store *conversation.Store, s foreign.Session) (
 		}
 		save, err := store.SaveAt(ctx, info.ID, k.Save)
 		if errors.Is(err, conversation.ErrNotFound) {
-			return "", "", nil
+			continue // a fork has the labels of its origin
 		}
 		return info.ID, save.MessageID, err
 	}

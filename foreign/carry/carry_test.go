@@ -96,6 +96,9 @@ func TestOriginOfAContinuation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := store.Fork(ctx, "s1", 0, conversation.Info{ID: "fork"}); err != nil {
+		t.Fatal(err)
+	}
 	made := foreign.Session{Agent: "pi", ID: c.Session, Workspace: "/workspace"}
 	other, elsewhere, nobody := made, made, foreign.Session{}
 	other.ID, elsewhere.Workspace = "other", "/elsewhere"
