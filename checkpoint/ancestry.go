@@ -169,14 +169,14 @@ func (w *Workspace) heir(ctx context.Context, st *state, rec *Record) (string, e
 	return now, nil
 }
 
-// planAncestry determines whose turns a plan may revert. Since a place of its own the turns
-// of a conversation are its own.
+// planAncestry determines whose turns a plan may revert. Since a turn of its own those of a
+// conversation are its own; where a rewind went, it need not have one yet.
 func (w *Workspace) planAncestry(ctx context.Context, p *Plan) error {
 	a, err := w.ancestry(ctx, p.Conversation)
 	if err != nil {
 		return err
 	}
-	if len(a) > 1 && p.Target.Conversation == p.Conversation {
+	if len(a) > 1 && p.Target.Conversation == p.Conversation && recorded(p.Target) {
 		a = a[:1]
 	}
 	if p.ancestry, err = w.joined(ctx, a, p.Target); err != nil {

@@ -74,6 +74,19 @@ func TestARewindGoesBackBehindWhereAConversationWasResumed(t *testing.T) {
 	}
 }
 
+// The outcome of such a rewind is a place of the conversation that continues the other one.
+func TestARewindToWhereARewindWent(t *testing.T) {
+	f, store := resumed(t)
+	there := f.rewind(RewindRequest{To: "turn:1"})
+	must(t, undo(f))
+	back := f.rewind(RewindRequest{To: there.Record.Name()})
+	f.expect(map[string]string{"a": "-rw-r--r-- 1\n"})
+	saysTurns(t, store, "next", 1)
+	f.rewind(RewindRequest{To: back.Saved.Name()})
+	f.expect(map[string]string{"a": "-rw-r--r-- 3\n", "b": "-rw-r--r-- 2\n", "c": "-rw-r--r-- 3\n", "d": "-rw-r--r-- 4\n"})
+	saysTurns(t, store, "next", 4)
+}
+
 func TestASharedTurnIsTakenBackAlone(t *testing.T) {
 	f, _ := resumed(t)
 	f.rewind(RewindRequest{OnlyTurn: 2})
