@@ -176,6 +176,7 @@ func (w *Workspace) planAncestry(ctx context.Context, p *Plan) error {
 	if err != nil {
 		return err
 	}
+	p.wasThere = a.holds(p.Target)
 	if len(a) > 1 && p.Target.Conversation == p.Conversation && recorded(p.Target) {
 		a = a[:1]
 	}

@@ -108,6 +108,12 @@ func TestForksSideBySideTakeBackTheirOwn(t *testing.T) {
 	if len(done.Operation.Origins) > 0 || !done.Plan.Partial() {
 		t.Errorf("the rewind is also of %q, and partial: %v", done.Operation.Origins, done.Plan.Partial())
 	}
+	saysTurns(t, store, "next", 1)
+	saysTurns(t, store, "talk", 3)
+	must(t, undo(f))
+	saysTurns(t, store, "next", 4)
+	f.rewind(RewindRequest{To: "turn:1", Conversation: "next", Scope: ConversationOnly})
+	saysTurns(t, store, "next", 1)
 }
 
 // An origin that went on before its fork did keeps its work, too: a turn that it has ended or

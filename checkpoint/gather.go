@@ -172,7 +172,7 @@ func (w *Workspace) planConversation(ctx context.Context, p *Plan) error {
 	if scope == FilesOnly {
 		return nil
 	}
-	own := p.ancestry.holds(p.Target)
+	own := p.wasThere
 	to := stateAt(p.Target, root)
 	if own && p.Conversation != p.Target.Conversation && !to.IsZero() {
 		if own, err = w.had(ctx, p.Conversation, to); err != nil {
@@ -193,7 +193,7 @@ func (w *Workspace) planConversation(ctx context.Context, p *Plan) error {
 	if scope == ConversationOnly || scope == Both {
 		return fmt.Errorf("%w: checkpoint %s names no state of conversation %q", ErrNoConversations, p.Target.ID, p.Conversation)
 	}
-	if p.ancestry.holds(p.Target) && !root.IsZero() {
+	if p.wasThere && !root.IsZero() {
 		p.stays = fmt.Sprintf("stays as it is, because %s has no state of it", p.Target.Name())
 	}
 	return nil

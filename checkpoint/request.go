@@ -144,6 +144,7 @@ type Plan struct {
 	// latter are the origins, also of what an undo takes back.
 	ancestry ancestry
 	origins  []string
+	wasThere bool // the target is a place of the conversation, also if an origin keeps its turns
 }
 
 // Request returns the request of the plan. Rewind with it and the plan's token does
