@@ -27,11 +27,22 @@ import (
 // checkpointService is stet.v1.CheckpointService. A workspace is named by its
 // absolute path on this machine or by its id, and is open only during a call, so that
 // others can use it in between.
-type checkpointService struct{ db *stet.DB }
+type checkpointService struct {
+	db      *stet.DB
+	settler *settler
+}
 
 // in calls do with an open workspace.
 func (s *checkpointService) in(ctx context.Context, name string, do func(*checkpoint.Workspace) error) error {
 	return s.inBy(ctx, s.db.Checkpoints(), name, do)
+}
+
+// inSettled is in for calls that capture or change files.
+func (s *checkpointService) inSettled(ctx context.Context, name string, do func(*checkpoint.Workspace) error) error {
+	return s.in(ctx, name, func(w *checkpoint.Workspace) error {
+		s.settler.settle(ctx, w)
+		return do(w)
+	})
 }
 
 // inBy is in with a given service.
@@ -130,7 +141,7 @@ func (s *checkpointService) Create(ctx context.Context, req *stetv1.CreateCheckp
 		return nil, err
 	}
 	var made *checkpoint.Result
-	err = s.in(ctx, req.GetWorkspace(), func(w *checkpoint.Workspace) (err error) {
+	err = s.inSettled(ctx, req.GetWorkspace(), func(w *checkpoint.Workspace) (err error) {
 		made, err = w.Checkpoint(ctx, checkpoint.Request{
 			Conversation: req.GetConversation(), Root: root, MessageID: req.GetMessageId(), Turn: uint64(req.GetTurn()), Side: req.GetSide(),
 			Author: req.GetAuthor(), Label: req.GetLabel(), Tool: req.GetTool(), Touched: req.GetPaths(), Paths: req.GetPaths(),

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stet-dev/stet/access"
+	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/gen/agent/v1/agentv1connect"
 	"github.com/stet-dev/stet/server/internal/wire"
 )
@@ -41,6 +42,11 @@ type Options struct {
 	// root of the file system and a home; with tenants, nil allows none. An entry
 	// TENANT=DIR is only for that tenant, and {tenant} is replaced by its name.
 	Workspaces []string
+	// Settle is called before a call captures or changes files of a workspace, or plans to,
+	// so that turns end that nobody reported the end of. It may take checkpoints, and keeps
+	// its errors to itself. Nil settles nothing; a server of tenants never calls it. Calls
+	// do not overlap.
+	Settle func(context.Context, *checkpoint.Workspace)
 	// Limits apply to each tenant; the zero value has none.
 	Limits access.Limits
 	// StreamsPerPeer is how many streams may be open from one address; 2,000 by

@@ -73,6 +73,10 @@ func chooseShown(p *checkpoint.Plan, m *stetv1.PlanRewindRequest, choices map[st
 }
 
 func (s *checkpointService) PlanRewind(ctx context.Context, req *stetv1.PlanRewindRequest) (*stetv1.PlanRewindResponse, error) {
+	// First, and in the store itself: the rewind does so, too, and finds the same plan.
+	if err := s.settle(ctx, req.GetWorkspace()); err != nil {
+		return nil, err
+	}
 	look := unsaved.New(s.db.Blobs(), &unsaved.Options{MaxBytes: lookBytes}) // reading must not store
 	defer look.Close()
 	var p *checkpoint.Plan
@@ -230,7 +234,7 @@ func notUnder(open checkpoint.Turns, even bool) error {
 // back runs a rewind, an undo or a redo, and returns its result.
 func (s *checkpointService) back(ctx context.Context, place string, do func(*checkpoint.Workspace) (*checkpoint.Applied, error)) (*stetv1.RewindResponse, error) {
 	res := &stetv1.RewindResponse{}
-	err := s.in(ctx, place, func(w *checkpoint.Workspace) error {
+	err := s.inSettled(ctx, place, func(w *checkpoint.Workspace) error {
 		done, err := do(w)
 		if err != nil {
 			return err

@@ -207,7 +207,7 @@ func register(db *stet.DB, opts *Options, g *gate, own bool, handlerOpts []conne
 	add(stetv1connect.NewStoreServiceHandler(&storeService{db: db, version: opts.Version, own: own}, handlerOpts...))
 	add(stetv1connect.NewConversationServiceHandler(&conversationService{db: db}, handlerOpts...))
 	add(stetv1connect.NewTransferServiceHandler(&transferService{db}, handlerOpts...))
-	add(stetv1connect.NewCheckpointServiceHandler(&checkpointService{db}, handlerOpts...))
+	add(stetv1connect.NewCheckpointServiceHandler(&checkpointService{db: db, settler: newSettler(opts, own)}, handlerOpts...))
 	add(stetv1connect.NewPageServiceHandler(page.New(db, describers(db)), handlerOpts...))
 	add(stetv1connect.NewCloudAgentServiceHandler(&agentService{db}, handlerOpts...))
 	add(stetv1connect.NewDocumentServiceHandler(&documentService{db.Documents().Limited(maxDocument)}, handlerOpts...))
