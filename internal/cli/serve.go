@@ -16,6 +16,7 @@ import (
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/access"
+	"github.com/stet-dev/stet/checkpoint"
 	"github.com/stet-dev/stet/fleet"
 	"github.com/stet-dev/stet/keyring"
 	"github.com/stet-dev/stet/server"
@@ -147,6 +148,9 @@ func (a *app) serve(ctx context.Context, all settings, demo bool) (err error) {
 		}
 		if a.fleet != nil {
 			opts.Ready, opts.Shared = a.fleet.Ready, true
+		}
+		if db.Engine() != nil { // else its workspaces and agents are elsewhere
+			opts.Settle = func(ctx context.Context, w *checkpoint.Workspace) { a.settle(ctx, db, w, "") }
 		}
 		handler, err := server.New(db, opts)
 		if err != nil {
