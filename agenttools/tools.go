@@ -23,7 +23,8 @@ type Place struct {
 }
 
 // Opener opens the store and the workspace, runs use and closes both. It creates a
-// missing store if create is set. Calls do not overlap.
+// missing store if create is set. Before use, it ends the turns that someone interrupted,
+// where agents report that nowhere but in their records. Calls do not overlap.
 type Opener func(ctx context.Context, create bool, use func(*Place) error) error
 
 // Options configure Tools. The zero value, and nil, work.
