@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os/exec"
 	"runtime"
 	"slices"
 	"strconv"
@@ -22,18 +23,38 @@ const followersEach = 5
 // BenchmarkLoad lets 200 agents append to one embedded server while 1,000
 // followers read, everything over RPC; one operation is one append. An event
 // carries the time at which it was sent, which gives the time to wake-up. In
-// "steady" every agent appends twice a second, in "full" as fast as it can.
+// "steady" every agent appends twice a second, in "full" as fast as it can. In "busy" it
+// is steady, and other processes want four times the processors that there are.
 func BenchmarkLoad(b *testing.B) {
-	for name, pace := range map[string]time.Duration{"steady": 500 * time.Millisecond, "full": 0} {
-		b.Run(name, func(b *testing.B) {
+	for _, c := range []struct {
+		name   string
+		pace   time.Duration
+		others int
+	}{
+		{"steady", 500 * time.Millisecond, 0}, {"full", 0, 0}, {"busy", 500 * time.Millisecond, 4 * runtime.NumCPU()},
+	} {
+		b.Run(c.name, func(b *testing.B) {
 			_, address := start(b)
-			result, err := load(b, address, 200, b.N/200+1, pace)
+			for range c.others {
+				occupy(b)
+			}
+			result, err := load(b, address, 200, b.N/200+1, c.pace)
 			if err != nil {
 				b.Fatal(err)
 			}
 			result.report(b)
 		})
 	}
+}
+
+// occupy keeps a processor busy until the benchmark ends.
+func occupy(b *testing.B) {
+	b.Helper()
+	other := exec.CommandContext(b.Context(), "sh", "-c", "while :; do :; done")
+	if err := other.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = other.Wait() }) // it was killed
 }
 
 // The same in small: every event reaches every follower of its agent.
