@@ -16,36 +16,93 @@ func settings() (percent, limit uint64) {
 	return s[0].Value.Uint64(), s[1].Value.Uint64()
 }
 
-// usual undoes what importing the package did.
-func usual(t *testing.T) {
-	t.Helper()
-	runtime.GC() // the cleanup of an earlier call runs now, if at all
-	debug.SetGCPercent(100)
+// end undoes what a call of collectUnhurriedly did.
+func end(c *collector) {
 	debug.SetMemoryLimit(math.MaxInt64)
+	for ended := c == nil; !ended; {
+		debug.SetGCPercent(1000) // which is never what it set
+		runtime.GC()
+		select {
+		case <-c.ended:
+			ended = true
+		case <-time.After(time.Millisecond):
+		}
+	}
+	debug.SetGCPercent(100)
 }
 
 var kept [][]byte // what the test uses
+
+// eventually waits until a condition holds, and lets garbage be made meanwhile.
+func eventually(what string, t *testing.T, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		_ = append([]byte(nil), make([]byte, 1<<20)...)
+		if holds() {
+			return
+		}
+	}
+	percent, limit := settings()
+	t.Fatalf("%s: %d%% and a limit of %d", what, percent, limit)
+}
 
 // TestCollectionsComeBack uses more memory than is left uncollected.
 func TestCollectionsComeBack(t *testing.T) {
 	t.Setenv("GOGC", "")
 	t.Setenv("GOMEMLIMIT", "")
-	usual(t)
+	end(started)
 	percent, limit := settings()
-	collectUnhurriedly()
+	c := collectUnhurriedly()
+	defer end(c)
 	if got, _ := settings(); got == percent {
 		t.Fatalf("collected at %d%% as before", got)
 	}
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if len(kept) < 64 {
-			kept = append(kept, make([]byte, 1<<20))
-		}
-		if gotPercent, gotLimit := settings(); gotPercent == percent && gotLimit == limit {
-			return
+	eventually("small heap", t, func() bool {
+		gotPercent, gotLimit := settings()
+		return gotPercent > percent && gotPercent <= 800 && gotLimit == limit
+	})
+	for range 64 {
+		kept = append(kept, make([]byte, 1<<20))
+	}
+	eventually("large heap", t, func() bool {
+		gotPercent, gotLimit := settings()
+		return gotPercent == percent && gotLimit == limit
+	})
+	kept = nil
+	eventually("small again", t, func() bool {
+		gotPercent, _ := settings()
+		return gotPercent > percent
+	})
+	debug.SetGCPercent(70) // of somebody else
+	runtime.GC()
+	eventually("set by others", t, func() bool {
+		gotPercent, _ := settings()
+		return gotPercent == 70
+	})
+}
+
+// The next collection is to begin at 32 MiB, by the rules of the runtime.
+func TestWantedPercentage(t *testing.T) {
+	const mib = 1 << 20
+	for _, c := range []struct {
+		usual       int
+		live, roots uint64
+		want        int
+	}{
+		{100, 0, 0, 800},
+		{100, 1 * mib, 0, 800},
+		{100, 8 * mib, 0, 299},
+		{100, 8 * mib, 4 * mib, 199},
+		{100, 24 * mib, 0, 100},
+		{100, 32 * mib, 0, 100},
+		{100, 1 << 40, 0, 100},
+		{400, 16 * mib, 0, 400},
+		{-1, 8 * mib, 0, -1},
+	} {
+		if got := (&collector{usual: c.usual}).wanted(c.live, c.roots); got != c.want {
+			t.Errorf("%d%% usually, %d MiB live, %d of roots: %d%%, want %d%%", c.usual, c.live/mib, c.roots/mib, got, c.want)
 		}
 	}
-	gotPercent, gotLimit := settings()
-	t.Errorf("after %d MiB: %d%% and a limit of %d, want %d%% and %d", len(kept), gotPercent, gotLimit, percent, limit)
 }
 
 func TestWhoAskedForOtherCollectionsGetsThem(t *testing.T) {
@@ -53,7 +110,7 @@ func TestWhoAskedForOtherCollectionsGetsThem(t *testing.T) {
 		t.Setenv("GOGC", "")
 		t.Setenv("GOMEMLIMIT", "")
 		t.Setenv(name, "70")
-		usual(t)
+		end(started)
 		percent, limit := settings()
 		collectUnhurriedly()
 		if gotPercent, gotLimit := settings(); gotPercent != percent || gotLimit != limit {
