@@ -21,7 +21,8 @@ type DeleteOptions struct {
 // Its blobs stay until a collector finds them unneeded. A writer's next save fails
 // with ErrNotFound. Rows are found by their keys, so a conversation that is
 // unreadable or has lost its record can be removed. An unreadable pin stays, because
-// its target is unknown.
+// its target is unknown. The same commit cuts off the session from which the
+// conversation was copied; see Cutoff.
 func (s *Store) Delete(ctx context.Context, id string, opts *DeleteOptions) error {
 	return s.deleteIf(ctx, id, opts, nil)
 }
@@ -76,6 +77,9 @@ func (s *Store) deletion(ctx context.Context, id string, wanted func(Save, bool)
 	}
 	if checkID("conversation", id) == nil { // no index has another one
 		b.Set = []kv.Set{changed(id)}
+	}
+	if err := s.cutRemoved(ctx, id, b); err != nil {
+		return nil, fmt.Errorf("delete conversation %s: %w", id, err)
 	}
 	for _, p := range pins {
 		b.Delete = append(b.Delete, keyspace.Pin(p.Name))

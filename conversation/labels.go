@@ -1,5 +1,13 @@
 package conversation
 
+// Labels of a conversation that is copied from a session of an agent.
+const (
+	// LabelSource is the name of the agent.
+	LabelSource = "source"
+	// LabelPath is the path of the agent's own record.
+	LabelPath = "source_path"
+)
+
 // Labels that relate one conversation to another.
 const (
 	// LabelParent is the conversation whose tool call started this one, and

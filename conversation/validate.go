@@ -43,6 +43,7 @@ var rowRules = []struct {
 	{keyspace.ByTimes(), checkByTime},
 	{keyspace.AllConversationsOf(), checkConversationOf},
 	{keyspace.AllChanged(), func(row kv.Row) error { _, err := idsOf(row, keyspace.AllChanged().Start, 1); return err }},
+	{keyspace.Cutoffs(), func(row kv.Row) error { _, err := decodeCutoff(row); return err }},
 	{only(filtersKey), func(row kv.Row) error { _, err := decodeFilters(row); return err }},
 	{keyspace.Pins(), func(row kv.Row) error { _, err := decodePin(row); return err }},
 }

@@ -220,6 +220,13 @@ func Changed(conversation string) string { return key("stet:changed:", conversat
 // AllChanged covers the changed conversations.
 func AllChanged() kv.Range { return Prefix("stet:changed:") }
 
+// Cutoff is the time up to which the session with the id of a conversation is not copied
+// again.
+func Cutoff(conversation string) string { return key("stet:cutoff:", conversation) }
+
+// Cutoffs covers the cutoffs of all sessions.
+func Cutoffs() kv.Range { return Prefix("stet:cutoff:") }
+
 // spanBits is the size of a span: 2^20 milliseconds are 17 minutes.
 const spanBits = 20
 
