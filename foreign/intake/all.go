@@ -19,6 +19,9 @@ type Totals struct {
 	Turns        int
 	Read, Stored int64
 	Skipped      []Skipped
+	// Removed counts the sessions without a conversation that were left alone because
+	// theirs was removed here, and Purged those because a content of them was purged.
+	Removed, Purged int
 }
 
 // Skipped is a session or part that was not copied, with the reason.
@@ -83,6 +86,10 @@ func (m *Intake) Sessions(ctx context.Context, all iter.Seq2[foreign.Session, er
 			t.Skipped = append(t.Skipped, Skipped{Session: s.ID, Reason: err.Error(), Damage: true})
 		case err != nil:
 			return t, err
+		case result.Skipped == skippedRemoved:
+			t.Removed++
+		case result.Skipped == skippedPurged:
+			t.Purged++
 		case result.Skipped != "":
 			t.Skipped = append(t.Skipped, Skipped{Session: s.ID, Reason: result.Skipped})
 		}

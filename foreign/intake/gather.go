@@ -32,6 +32,9 @@ type gathered struct {
 	refs    []blob.ID
 	commits int
 	failed  error
+
+	guard kv.Expect // of every commit, unless its key is empty
+	lift  string    // the commit that sets this key also deletes the row of the guard
 }
 
 func gather(below kv.Store) *gathered {
@@ -58,7 +61,7 @@ func (g *gathered) Commit(ctx context.Context, b *kv.Batch) error {
 		return g.failed
 	}
 	if len(b.DeleteRange) > 0 {
-		return g.below.Commit(ctx, b)
+		return g.commit(ctx, b)
 	}
 	for _, e := range b.Expect {
 		g.expect[e.Key] = e.Version
@@ -102,8 +105,25 @@ func (g *gathered) flush(ctx context.Context) error {
 	clear(g.deletes)
 	clear(g.sets)
 	g.refs, g.commits = nil, 0
-	g.failed = g.below.Commit(ctx, b)
+	g.failed = g.commit(ctx, b)
 	return g.failed
+}
+
+// commit commits a batch if the guard holds.
+func (g *gathered) commit(ctx context.Context, b *kv.Batch) error {
+	guarded := *b
+	if g.guard.Key != "" {
+		guarded.Expect = append(slices.Clip(b.Expect), g.guard)
+	}
+	lift := slices.ContainsFunc(b.Set, func(s kv.Set) bool { return s.Key == g.lift })
+	if lift {
+		guarded.Delete = append(slices.Clip(b.Delete), g.guard.Key)
+	}
+	err := g.below.Commit(ctx, &guarded)
+	if err == nil && lift {
+		g.guard.Version, g.lift = 0, ""
+	}
+	return err
 }
 
 // Get implements kv.Store.

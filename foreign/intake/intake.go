@@ -16,6 +16,10 @@
 //		result, err := m.Session(ctx, s)
 //	}
 //
+// A session that was cut off (see conversation.Cutoff), because its conversation was removed
+// or a content of it was purged, is copied only from later turns on, without its raw record.
+// So is a session that continues it. [Intake.Again] copies removed ones from the beginning.
+//
 // Adapters find sessions, and the caller decides when to copy them.
 package intake
 
@@ -34,10 +38,9 @@ import (
 
 // Labels of a conversation that is copied from a session.
 const (
-	// LabelSource is the name of the adapter.
-	LabelSource = "source"
-	// LabelPath is the path of the record.
-	LabelPath = "source_path"
+	// LabelSource is the name of the adapter, LabelPath the path of the record.
+	LabelSource = conversation.LabelSource
+	LabelPath   = conversation.LabelPath
 	// LabelUnreadable has the parts before the mark that cannot be read, as a list in JSON.
 	LabelUnreadable = "source_unreadable"
 	// LabelParent and LabelSubagent are those of a session that a tool call started.
@@ -51,7 +54,8 @@ type Intake struct {
 	rows    kv.Store
 	adapter foreign.Adapter
 	// batch is how many bytes of turns share a commit.
-	batch int
+	batch         int
+	again, purged bool // see Again
 }
 
 // New returns an intake into the blobs and rows of a store.
@@ -83,6 +87,9 @@ const (
 	skippedOther     = "the store has a conversation with this id that comes from elsewhere"
 	skippedContinued = "it was continued here since it was copied"
 	skippedEmpty     = "it has no turns"
+	skippedRemoved   = "its conversation was removed here"
+	skippedPurged    = "a content of it was purged here, which its agent's record may still have"
+	skippedLater     = "the store has what it got after its conversation was removed; 'stet rm' that first to copy all of it"
 )
 
 // Session copies what is new in a session.
@@ -140,7 +147,11 @@ type pass struct {
 	exists bool
 	path   string // where the session was when it was copied last
 	lost   lost   // what could not be read
-	title  string // of the conversation
+	// cut is where the session was cut off, zero if it was not, and origins are the turns
+	// of the session that it continues.
+	cut     conversation.Cutoff
+	origins map[string]bool
+	title   string // of the conversation
 
 	origin   string // of a conversation that is a fork
 	forkedAt uint64 // save of the origin
@@ -159,7 +170,7 @@ func (p *pass) run(ctx context.Context) error {
 		return err
 	}
 	if !p.exists {
-		p.result.Skipped = skippedEmpty
+		p.result.Skipped = p.nothingNew()
 		return nil
 	}
 	p.result.Conversation = p.session.ID
@@ -190,13 +201,16 @@ func (p *pass) load(ctx context.Context) (string, error) {
 	p.known = map[string]uint64{}
 	info, err := p.store.Get(ctx, p.session.ID)
 	if errors.Is(err, conversation.ErrNotFound) {
-		return "", nil
+		return p.cutoff(ctx, false, false)
 	}
 	if err != nil {
 		return "", err
 	}
 	if info.Labels[LabelSource] != p.session.Agent {
 		return skippedOther, nil
+	}
+	if reason, err := p.cutoff(ctx, true, info.Save != 0); err != nil || reason != "" {
+		return reason, err
 	}
 	p.exists, p.path, p.title = true, info.Labels[LabelPath], info.Title
 	p.lost.read(info.Labels[LabelUnreadable])
@@ -242,6 +256,9 @@ func (p *pass) copyTurns(ctx context.Context, from foreign.Mark) error {
 		if err := p.recall(ctx); err != nil {
 			return err
 		}
+		if err := p.findOrigins(ctx); err != nil {
+			return err
+		}
 	}
 	for t, err := range p.m.adapter.Turns(ctx, p.session, from) {
 		if foreign.Unreadable(err) {
@@ -251,6 +268,9 @@ func (p *pass) copyTurns(ctx context.Context, from foreign.Mark) error {
 		}
 		if err != nil {
 			return err
+		}
+		if p.leftOut(t) {
+			continue
 		}
 		if err := p.turn(ctx, t); err != nil {
 			return err
@@ -376,12 +396,17 @@ func sizeOf(t foreign.Turn) int {
 	return n
 }
 
-// raw copies the raw record.
+// raw copies the raw record. That of a session that was cut off stays as it is: it would
+// bring back what was removed.
 func (p *pass) raw(ctx context.Context) error {
+	if !p.cut.Until.IsZero() {
+		return nil
+	}
 	r, err := openRaw(ctx, p.m.blobs, p.m.rows, p.session.ID)
 	if err != nil {
 		return err
 	}
+	r.guard = p.rows.guard
 	for f, err := range p.m.adapter.Files(ctx, p.session) {
 		if err == nil {
 			err = r.add(ctx, f)

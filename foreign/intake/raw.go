@@ -46,6 +46,7 @@ type rawState struct {
 	fresh []blob.ID // put and not committed
 	bytes int64     // put in this pass
 	after int64     // of bytes, before the last commit
+	guard kv.Expect // of the commits
 }
 
 func openRaw(ctx context.Context, blobs blob.Store, rows kv.Store, conv string) (*rawState, error) {
@@ -205,8 +206,9 @@ func (r *rawState) commit(ctx context.Context) error {
 		return err
 	}
 	err = r.rows.Commit(ctx, &kv.Batch{
-		Set:  []kv.Set{{Key: keyspace.MessageHead(r.conv, rawMessage), Value: []byte(root.ID.String())}},
-		Refs: r.fresh,
+		Expect: []kv.Expect{r.guard},
+		Set:    []kv.Set{{Key: keyspace.MessageHead(r.conv, rawMessage), Value: []byte(root.ID.String())}},
+		Refs:   r.fresh,
 	})
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package intake
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -75,10 +76,13 @@ func Session(ctx context.Context, store *conversation.Store, conv string) (forei
 // Tip returns the save at which a session's own record ends: the last one that was
 // copied. After a rewind that is not the current one, and an agent whose own
 // conversation was not rewound continues from it. It is the zero Save if nothing was
-// copied yet.
+// copied yet, or the conversation was removed.
 func Tip(ctx context.Context, store *conversation.Store, conv string) (conversation.Save, error) {
 	var tip conversation.Save
 	for save, err := range store.History(ctx, conv, nil) {
+		if errors.Is(err, conversation.ErrNotFound) {
+			return conversation.Save{}, nil
+		}
 		if err != nil {
 			return conversation.Save{}, err
 		}

@@ -29,6 +29,7 @@ type toy struct{ foreign.Adapter }
 type toyLine struct {
 	ID, Follows, Prompt, Reply string
 	More, Open, Automatic      bool
+	Later                      bool // it happens after everything else in a test
 }
 
 func (toy) Turns(ctx context.Context, s foreign.Session, from foreign.Mark) iter.Seq2[foreign.Turn, error] {
@@ -51,6 +52,9 @@ func (toy) Turns(ctx context.Context, s foreign.Session, from foreign.Mark) iter
 			}
 			end = line.End
 			when := time.UnixMilli(1_000_000 + line.Offset)
+			if l.Later {
+				when = time.Now().Add(time.Hour)
+			}
 			if !l.More {
 				b.Begin(foreign.Turn{ID: l.ID, Follows: l.Follows, Prompt: l.Prompt, Automatic: l.Automatic, Model: "toy-1", Cut: l.ID, Started: when,
 					Usage: foreign.Usage{Input: 10, Output: 2}}, line.Offset)
