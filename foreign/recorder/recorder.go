@@ -438,7 +438,8 @@ func (r *Recorder) open(ctx context.Context, space *checkpoint.Workspace, conv, 
 
 // conversation returns the session's conversation. The record of a new session may
 // not exist yet; then the conversation is created without turns, and named after the
-// first prompt that a person typed.
+// first prompt that a person typed. A conversation that was removed begins again with the
+// next turn, not with the end of one.
 func (r *Recorder) conversation(ctx context.Context, e foreign.Event) (conversation.Info, error) {
 	store := conversation.New(r.Blobs, r.Rows, nil)
 	fresh := intake.Info(foreign.Session{
@@ -451,6 +452,12 @@ func (r *Recorder) conversation(ctx context.Context, e foreign.Event) (conversat
 	}
 	if !errors.Is(err, conversation.ErrNotFound) {
 		return info, err
+	}
+	if e.Kind != foreign.TurnStart {
+		cut, _, err := store.Cutoff(ctx, e.Session)
+		if err != nil || cut.Removed {
+			return conversation.Info{ID: e.Session}, err
+		}
 	}
 	_, err = store.Create(ctx, fresh)
 	if err != nil && !errors.Is(err, conversation.ErrExists) {

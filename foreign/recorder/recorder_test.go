@@ -2,6 +2,7 @@ package recorder_test
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"os"
 	"path/filepath"
@@ -519,4 +520,32 @@ func TestAKilledTurnKeepsItsEdits(t *testing.T) {
 	f.want("main.go", "v0")
 	f.want("mine.txt", "written by the user after the end")
 	f.want("two.txt", "")
+}
+
+// A conversation that is removed while its session goes on is not there again when the session
+// or a turn of it ends, and begins again with the next turn.
+func TestEndsDoNotBringARemovedConversationBack(t *testing.T) {
+	f := newFixture(t)
+	ctx := context.Background()
+	store := conversation.New(f.r.Blobs, f.r.Rows, nil)
+	f.prompt("s", "one")
+	f.edit("s", "main.go", "v1")
+	if err := store.Delete(ctx, "s", nil); err != nil {
+		t.Fatal(err)
+	}
+	if out := f.stop("s"); out.Checkpoint == nil || out.Checkpoint.Turn != 1 {
+		t.Errorf("the work of the turn: %+v", out)
+	}
+	f.event("s", foreign.Event{Kind: foreign.SessionEnd})
+	if _, err := store.Get(ctx, "s"); !errors.Is(err, conversation.ErrNotFound) {
+		t.Errorf("after the end: %v", err)
+	}
+	f.prompt("s", "two")
+	f.edit("s", "main.go", "v2")
+	f.stop("s")
+	if info, err := store.Get(ctx, "s"); err != nil || info.Title != "two" {
+		t.Errorf("after the next turn: %+v, %v", info, err)
+	}
+	f.rewind("s", "before:turn:1")
+	f.want("main.go", "v1")
 }

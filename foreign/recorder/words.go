@@ -73,6 +73,9 @@ func (r *Recorder) completeWords(ctx context.Context, space *checkpoint.Workspac
 	}
 	var copied []conversation.Save
 	for save, err := range conversation.New(r.Blobs, r.Rows, nil).History(ctx, conv, nil) {
+		if errors.Is(err, conversation.ErrNotFound) {
+			return none, nil // removed meanwhile
+		}
 		if err != nil {
 			return none, err
 		}
