@@ -50,6 +50,12 @@ func (im *importer) agent(ctx context.Context, agent cursor.CloudAgent) error {
 	if err != nil {
 		return err
 	}
+	if reason, err := im.cutOff(ctx, agent.ID, known != nil); reason != "" || err != nil {
+		if err == nil {
+			im.skip(agent.ID+cursor.CloudAgentSuffix, false, "%s", reason)
+		}
+		return err
+	}
 	key, value := keyspace.AgentMetadata(agent.ID), []byte(base64.StdEncoding.EncodeToString(agent.Raw))
 	row, err := im.dst.Rows.Get(ctx, key)
 	switch {

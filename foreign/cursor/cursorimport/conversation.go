@@ -59,6 +59,12 @@ func (im *importer) conversation(ctx context.Context, h cursor.Header) error {
 	if err != nil {
 		return err
 	}
+	if reason, err := im.cutOff(ctx, h.ID, known != nil); reason != "" || err != nil {
+		if err == nil {
+			im.skip(h.ID, false, "%s", reason)
+		}
+		return err
+	}
 	conv, err := im.src.Conversation(ctx, h.ID)
 	if err != nil {
 		return err
@@ -98,6 +104,24 @@ const (
 	alreadyImported = "already imported"
 	continuedHere   = "it was continued here since it was imported"
 )
+
+// cutOff returns why a conversation is left alone because it was removed here, or because
+// content of it was purged, which the source may still have; "" otherwise. One that is
+// there after it was removed was brought back.
+func (im *importer) cutOff(ctx context.Context, id string, exists bool) (string, error) {
+	cut, _, err := im.store.Cutoff(ctx, id)
+	switch {
+	case err != nil:
+		return "", target(err)
+	case cut.Source != "" && cut.Source != sourceName:
+		return "", nil
+	case cut.Purged && (exists || !im.opts.Again || !im.opts.Purged):
+		return "content of it was purged here, which the source may still have", nil
+	case cut.Removed && !exists && !im.opts.Again:
+		return "it was removed here before; --again imports it", nil
+	}
+	return "", nil
+}
 
 // known returns the conversation in the target, or nil.
 func (im *importer) known(ctx context.Context, id string) (*conversation.Info, error) {

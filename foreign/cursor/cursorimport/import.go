@@ -26,6 +26,9 @@ type Target struct {
 type Options struct {
 	// Conversations, if not nil, selects conversations and cloud agents.
 	Conversations func(cursor.Header) bool
+	// Again imports removed conversations again, and with Purged also those of which
+	// content was purged before they were removed.
+	Again, Purged bool
 	// DryRun reads and counts but writes nothing.
 	DryRun bool
 	// Progress, if not nil, is called before each conversation and from time to time

@@ -303,6 +303,9 @@ func (j *job) open(ctx context.Context) (*conversation.Conversation, error) {
 	c, err := j.im.store.Create(ctx, conversation.Info{
 		ID: j.conv.ID, Title: j.conv.Title, Workspace: cmp.Or(j.directory, j.conv.WorkspacePath()), Agent: sourceName, Labels: j.labels(),
 	})
+	if err == nil && j.im.opts.Again { // if this fails, the next import continues all the same
+		err = j.im.dst.Rows.Commit(ctx, &kv.Batch{Delete: []string{keyspace.Cutoff(j.conv.ID)}})
+	}
 	return c, target(err)
 }
 
