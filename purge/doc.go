@@ -12,9 +12,13 @@
 //
 //   - A file that holds them is removed from the trees of checkpoints. Their lists of what
 //     was not captured name it, so that a rewind leaves the path alone and says so.
+//
 //   - In conversations, in the logs of agents and in rows the bytes are replaced by as many
 //     asterisks. Everything that names the changed blobs, up to heads, histories, pins and
 //     operations, names the new ones.
+//
+//   - Sessions of agents from which such conversations were copied are cut off, so that no
+//     import and no hook copies the bytes again from the agents' own records.
 //
 // Each change is one commit, new blobs before the rows that name them, and removal
 // last: after a crash the store is intact, and the same purge can be run again.

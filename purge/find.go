@@ -92,6 +92,9 @@ func (p *Plan) look(ctx context.Context) error {
 	if err := p.lookBeside(ctx); err != nil {
 		return err
 	}
+	if err := p.lookAtSessions(ctx); err != nil {
+		return err
+	}
 	p.Unread = p.find.unread
 	return nil
 }

@@ -2,6 +2,7 @@ package purge
 
 import (
 	"context"
+	"slices"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/checkpoint"
@@ -84,6 +85,10 @@ type Plan struct {
 	Rows []string
 	// Beside are the files beside the store that hold the bytes.
 	Beside []string
+	// Sessions are the sessions of agents that imports and hooks would copy the bytes from
+	// again. Remove cuts them off (see conversation.Cutoff): what they have so far is not
+	// copied again. Their own records stay as they are.
+	Sessions []Session
 	// Contents is the number of stored blobs that hold the bytes, including those
 	// without references.
 	Contents int
@@ -102,7 +107,8 @@ type Plan struct {
 
 // Empty reports whether there is nothing to remove.
 func (p *Plan) Empty() bool {
-	return len(p.Files) == 0 && len(p.Conversations) == 0 && len(p.Rows) == 0 && len(p.Beside) == 0 && p.Contents == 0 && !p.Unfinished
+	return len(p.Files) == 0 && len(p.Conversations) == 0 && len(p.Rows) == 0 && len(p.Beside) == 0 && p.Contents == 0 && !p.Unfinished &&
+		!slices.ContainsFunc(p.Sessions, func(s Session) bool { return s.cut })
 }
 
 // Result is what Remove did.

@@ -56,7 +56,11 @@ func (s *Service) round(ctx context.Context, plan *Plan, res *Result) error {
 	for _, ids := range []map[blob.ID]bool{plan.find.exact, keys(r.swaps.by)} {
 		maps.Copy(doomed, ids)
 	}
-	// What hooks reported comes first: a process that records it would store it again.
+	// What would bring the bytes back comes first: the records of agents, and what hooks
+	// reported, which a process may be about to store.
+	if err := s.cutOff(ctx, plan); err != nil {
+		return err
+	}
 	if err := s.maskBeside(ctx, plan, res); err != nil {
 		return err
 	}
