@@ -80,7 +80,7 @@ func (a *app) earlierOf(ctx context.Context, names []string, flags connectFlags)
 
 // importOf copies the earlier sessions of one agent and prints one line.
 func (a *app) importOf(ctx context.Context, adapter foreign.Adapter, host foreign.Host, found *foundSessions) error {
-	totals, err := a.copySessions(ctx, adapter, found, false)
+	totals, err := a.copySessions(ctx, adapter, found, importFlags{})
 	if err != nil {
 		return fmt.Errorf("%s is connected, but some earlier sessions were not imported; run 'stet import --from %s' to resume: %w", adapter.Name(), adapter.Name(), err)
 	}

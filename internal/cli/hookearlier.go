@@ -149,7 +149,7 @@ func (a *app) copyEarlier(ctx context.Context, agent string) error {
 	}
 	damaged := len(found.errs)
 	if len(found.list) > 0 { // else no store is made for nothing
-		totals, err := a.copySessions(ctx, adapter, found, false)
+		totals, err := a.copySessions(ctx, adapter, found, importFlags{})
 		if err != nil {
 			return fmt.Errorf("some earlier sessions of %s were not copied: %w", agent, err)
 		}

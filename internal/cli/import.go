@@ -21,6 +21,8 @@ import (
 type importFlags struct {
 	from                 string
 	dryRun, rescue, sure bool
+	again, purged        bool
+	selected             *selection
 	only                 []string
 	keyFile              string
 }
@@ -43,12 +45,21 @@ shortened in its turn; the raw record has all of it. A line of a record with mor
 8 MiB besides such texts is skipped and listed; the raw record has it, too. Imported
 content is compressed in the background.
 
+Of an agent's session whose conversation was removed here, or of which content was purged, only
+turns that began later are copied, without the raw record. The output counts the sessions
+that have none. --again copies removed ones from the beginning. After a purge that would
+bring the content back if the agent's record has it, and also needs --purged. Such
+conversations of cursor are left alone as a whole.
+
 For cursor, PATH is a state.vscdb, a store.db, the directory of an SDK store, or the
 directory above such directories. Without PATH, stet searches the usual locations and
 asks before it imports.`,
 		Example: "  stet import --from " + agents.Names()[0] + "\n  stet import --from cursor\n  stet import --from cursor ~/.config/Cursor/User/globalStorage/state.vscdb",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if flags.purged && !flags.again {
+				return usage(errors.New("--purged needs --again"))
+			}
 			if flags.from != agents.Cursor {
 				return a.importAgent(cmd.Context(), args, flags)
 			}
@@ -71,6 +82,8 @@ asks before it imports.`,
 	f.BoolVar(&flags.dryRun, "dry-run", false, "read and count, write nothing")
 	f.BoolVar(&flags.rescue, "rescue", false, "read the readable part of a truncated file")
 	f.BoolVarP(&flags.sure, "yes", "y", false, "do not ask before importing what was found")
+	f.BoolVar(&flags.again, "again", false, "also copy sessions whose conversations were removed here")
+	f.BoolVar(&flags.purged, "purged", false, "with --again, also those of which content was purged here")
 	f.StringVar(&flags.keyFile, "blob-key-file", "", "file with the key of the source's encrypted blobs (cursor)")
 	f.StringArrayVar(&flags.only, "only", nil, "import only this conversation, by id or prefix (may be repeated)")
 	return cmd
@@ -80,6 +93,7 @@ asks before it imports.`,
 // is none, everything is new.
 func (a *app) importPaths(ctx context.Context, paths []string, flags importFlags) error {
 	damaged := 0
+	flags.selected = &selection{}
 	run := func(dst cursorimport.Target) error {
 		for _, path := range paths {
 			n, err := a.importPath(ctx, dst, path, flags)
@@ -102,8 +116,14 @@ func (a *app) importPaths(ctx context.Context, paths []string, flags importFlags
 	if err == nil && damaged > 0 {
 		return silentExit{ExitDamage}
 	}
+	if s := flags.selected; err == nil && s.wanted == 0 && s.others > 0 {
+		return noneSelected(flags.only, plural(int64(s.others), "conversation"), agents.Cursor, paths)
+	}
 	return err
 }
+
+// selection counts the conversations that --only selects, and the others.
+type selection struct{ wanted, others int }
 
 // importPath imports one store and returns how much of it is damaged.
 func (a *app) importPath(ctx context.Context, dst cursorimport.Target, path string, flags importFlags) (int, error) {
@@ -171,7 +191,7 @@ type skippedJSON struct {
 
 func (a *app) importFrom(ctx context.Context, dst cursorimport.Target, src *cursor.Store, flags importFlags) (int, error) {
 	bar := a.progress("importing", -1)
-	opts := &cursorimport.Options{DryRun: flags.dryRun, Progress: func(p cursorimport.Progress) {
+	opts := &cursorimport.Options{DryRun: flags.dryRun, Again: flags.again, Purged: flags.purged, Progress: func(p cursorimport.Progress) {
 		if p.Total > 0 && bar.GetMax() != p.Total {
 			bar.ChangeMax(p.Total)
 		}
@@ -181,9 +201,11 @@ func (a *app) importFrom(ctx context.Context, dst cursorimport.Target, src *curs
 		opts.Conversations = func(h cursor.Header) bool {
 			for _, prefix := range flags.only {
 				if strings.HasPrefix(h.ID, prefix) {
+					flags.selected.wanted++
 					return true
 				}
 			}
+			flags.selected.others++
 			return false
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"strings"
 
 	"github.com/stet-dev/stet"
@@ -34,7 +35,7 @@ func (a *app) importAgent(ctx context.Context, args []string, flags importFlags)
 	if err != nil {
 		return err
 	}
-	totals, err := a.copySessions(ctx, adapter, found, flags.dryRun)
+	totals, err := a.copySessions(ctx, adapter, found, flags)
 	if err == nil && len(args)+len(flags.only) == 0 && !flags.dryRun {
 		err = a.wantedEarlier(adapter.Name(), totals.Damaged())
 	}
@@ -51,11 +52,11 @@ func (a *app) importAgent(ctx context.Context, args []string, flags importFlags)
 }
 
 // copySessions copies sessions into the store, or counts them, and shows progress.
-func (a *app) copySessions(ctx context.Context, adapter foreign.Adapter, found *foundSessions, dryRun bool) (totals intake.Totals, err error) {
+func (a *app) copySessions(ctx context.Context, adapter foreign.Adapter, found *foundSessions, flags importFlags) (totals intake.Totals, err error) {
 	bar := a.progress("importing", max(1, found.bytes))
 	show := func(t intake.Totals) { _ = bar.Set64(t.Read) } // display only
 	defer func() { _ = bar.Finish() }()
-	if dryRun {
+	if flags.dryRun {
 		return intake.Count(ctx, adapter, found.all(), show)
 	}
 	a.cache, a.compactLater = importCache, true
@@ -64,7 +65,11 @@ func (a *app) copySessions(ctx context.Context, adapter foreign.Adapter, found *
 	}
 	err = a.withStore(ctx, true, func(db *stet.DB) error {
 		var failed error
-		totals, err = intake.New(db.Blobs(), db.Rows(), adapter).Sessions(ctx, found.all(), func(t intake.Totals) {
+		in := intake.New(db.Blobs(), db.Rows(), adapter)
+		if flags.again {
+			in.Again(flags.purged)
+		}
+		totals, err = in.Sessions(ctx, found.all(), func(t intake.Totals) {
 			show(t)
 			failed = errors.Join(failed, a.compactMuch(ctx, db))
 		})
@@ -100,7 +105,7 @@ func agentImported(adapter foreign.Adapter, totals intake.Totals, dryRun bool) a
 	value := agentImportJSON{
 		Schema: "stet.import.agent.v1", Agent: adapter.Name(), DryRun: dryRun, Sessions: totals.Sessions,
 		Conversations: totals.Conversations, Turns: totals.Turns, Read: totals.Read, Stored: totals.Stored,
-		Damaged: totals.Damaged(), Skipped: []skippedJSON{},
+		Damaged: totals.Damaged(), Skipped: []skippedJSON{}, Removed: totals.Removed, Purged: totals.Purged,
 	}
 	for _, s := range totals.Skipped {
 		value.Skipped = append(value.Skipped, skippedJSON{s.Session, s.Reason, s.Damage})
@@ -130,6 +135,8 @@ type agentImportJSON struct {
 	Stored        int64         `json:"stored_bytes"`
 	Damaged       int           `json:"damaged"`
 	Skipped       []skippedJSON `json:"skipped"`
+	Removed       int           `json:"removed,omitempty"`  // sessions that stay so
+	Purged        int           `json:"purged,omitempty"`   // likewise
 	Expiring      int           `json:"expiring,omitempty"` // of connect
 }
 
@@ -153,14 +160,29 @@ func (a *app) agentImportText(v agentImportJSON) string {
 		}
 		fmt.Fprintf(&text, "%s  %s\n", mark, what)
 	}
+	if v.Removed > 0 {
+		fmt.Fprintf(&text, "%s  %s removed here before; --again copies them\n", p.dim("skipped"), wereSessions(v.Removed))
+	}
+	if v.Purged > 0 {
+		fmt.Fprintf(&text, "%s  %s left alone because content of them was purged here, which the agent's record may still have; "+
+			"--again --purged copies them with it\n", p.dim("skipped"), wereSessions(v.Purged))
+	}
 	return text.String()
+}
+
+func wereSessions(n int) string {
+	if n == 1 {
+		return "1 session was"
+	}
+	return fmt.Sprintf("%d sessions were", n)
 }
 
 // foundSessions are the sessions that an import copies.
 type foundSessions struct {
-	list  []foreign.Session
-	errs  []error
-	bytes int64
+	list   []foreign.Session
+	errs   []error
+	bytes  int64
+	others int // sessions that were not asked for
 }
 
 func (f *foundSessions) all() iter.Seq2[foreign.Session, error] {
@@ -196,6 +218,9 @@ func (a *app) agentSessions(ctx context.Context, adapter foreign.Adapter, host f
 	if err != nil {
 		return nil, err
 	}
+	if len(found.list) == 0 && found.others > 0 {
+		return nil, noneSelected(flags.only, plural(int64(found.others), "session"), adapter.Name(), args)
+	}
 	if len(found.list)+len(found.errs) == 0 {
 		return nil, a.nothingOf(ctx, adapter, host, args)
 	}
@@ -215,6 +240,8 @@ func findSessions(sessions iter.Seq2[foreign.Session, error], only []string) (*f
 			return nil, err
 		case wantedSession(s, only):
 			found.list, found.bytes = append(found.list, s), found.bytes+s.Size
+		default:
+			found.others++
 		}
 	}
 	return found, nil
@@ -230,6 +257,19 @@ func wantedSession(s foreign.Session, only []string) bool {
 		}
 	}
 	return false
+}
+
+// noneSelected says that --only selects nothing of what is there.
+func noneSelected(only []string, there, source string, args []string) error {
+	quoted := make([]string, len(only))
+	for i, id := range only {
+		quoted[i] = strconv.Quote(id)
+	}
+	where := "here"
+	if len(args) > 0 {
+		where = "in " + printable(args[0])
+	}
+	return coded(ExitNotFound, "--only selects nothing: of %s of %s %s, none has an id that begins with %s", there, source, where, strings.Join(quoted, " or "))
 }
 
 // nothingOf says where was looked.

@@ -51,6 +51,10 @@ names the places that are left, and the exit code is 4. It does not change your 
 the agents' own sessions, backups, other stores that the content was pushed to, or a
 server that gets copies: the proof names the server until 'stet purge' was run there, too.
 
+Records of agents that hold the content are named. From sessions whose conversations or
+records hold it, 'stet import' and hooks copy only turns that begin after the purge; a
+turn that is going on stays as far as it was copied.
+
 A killed purge leaves a store that works; run it again to finish. Change the secret in
 any case: anyone who read it still has it.`,
 		Example: "  stet purge --dry-run .env\n  stet purge config/prod.key\n  stet purge --secret token.txt\n  pass show deploy | stet purge --secret - -y",
@@ -147,6 +151,7 @@ type purgeJSON struct {
 	Copies        int                      `json:"copies_removed"`
 	Scanned       scannedJSON              `json:"scanned"`
 	StillThere    []string                 `json:"still_in_workspace"`
+	Records       []string                 `json:"agent_files"`
 	Remains       []remainJSON             `json:"remains"`
 	Left          int                      `json:"occurrences_left"`
 	again         []bool                   // by StillThere: the settings do not keep it from being captured again
@@ -243,7 +248,12 @@ func (a *app) planned(ctx context.Context, db *stet.DB, plan *purge.Plan, dryRun
 	}
 	v := &purgeJSON{
 		Schema: "stet.purge.v1", DryRun: dryRun, Rows: append([]string{}, plan.Rows...), Events: append([]string{}, plan.Beside...), Contents: plan.Contents,
-		Conversations: []purgedConversationJSON{}, Unread: []string{}, StillThere: []string{}, Remains: []remainJSON{},
+		Conversations: []purgedConversationJSON{}, Unread: []string{}, StillThere: []string{}, Records: []string{}, Remains: []remainJSON{},
+	}
+	for _, s := range plan.Sessions {
+		if s.Holds && !slices.Contains(v.Records, s.Path) {
+			v.Records = append(v.Records, s.Path)
+		}
 	}
 	if v.Files, err = purgedFiles(ctx, db, plan.Files); err != nil {
 		return nil, err
@@ -302,7 +312,7 @@ func (v *purgeJSON) done(res *purge.Result) {
 
 func plannedText(v *purgeJSON, plan *purge.Plan) string {
 	if plan.Empty() {
-		return "nothing to remove: not found in any checkpoint, conversation, row or stored content\n"
+		return "nothing to remove: not found in any checkpoint, conversation, row or stored content\n" + recordsText(v)
 	}
 	var text strings.Builder
 	if v.Contents > 0 {
@@ -339,7 +349,16 @@ func plannedText(v *purgeJSON, plan *purge.Plan) string {
 		}
 		fmt.Fprintf(&text, "Your file %s stays, and %s\n", printable(path), next)
 	}
-	return text.String()
+	return text.String() + recordsText(v)
+}
+
+// recordsText names the agents' own records that hold it.
+func recordsText(v *purgeJSON) string {
+	text := ""
+	for _, path := range v.Records {
+		text += fmt.Sprintf("Record    %s of the agent still holds it; what it has so far is not copied again\n", printable(tilde(path)))
+	}
+	return text
 }
 
 func purgedText(v *purgeJSON) string {

@@ -29,6 +29,10 @@ This cannot be undone. Their content stays on disk until 'stet gc'; checkpoints 
 their files stay as well. If a conversation and an agent have the same name, the
 conversation is removed.
 
+Agents keep sessions of their own. What the session of a removed conversation has so far
+is not copied again, neither by 'stet import' without --again nor by hooks. If the
+session goes on, its new turns are a conversation that begins there.
+
 Conversations of subagents stay when the one that started them is removed, and 'stet ls'
 then lists them by themselves. --subagents removes them, too.
 
@@ -75,8 +79,13 @@ func (a *app) rm(ctx context.Context, db *stet.DB, names []string, yes, subagent
 	}
 	value := rmJSON{Schema: "stet.rm.v1", Removed: []string{}, Left: below}
 	text := ""
+	copies := 0
 	for i, id := range all {
 		if i < len(ids) {
+			info, infoErr := db.Conversations().Get(ctx, id)
+			if infoErr == nil && info.Labels[conversation.LabelSource] != "" {
+				copies++
+			}
 			err = removeConversation(ctx, db, id)
 		} else {
 			err = db.Agents().Delete(ctx, id)
@@ -87,6 +96,9 @@ func (a *app) rm(ctx context.Context, db *stet.DB, names []string, yes, subagent
 		}
 		value.Removed = append(value.Removed, id)
 		text += "removed " + printable(id) + "\n"
+	}
+	if copies > 0 {
+		text += fmt.Sprintf("left    %s in the records of agents; 'stet import' with --again copies from there again\n", plural(int64(copies), "session"))
 	}
 	if len(below) > 0 {
 		text += fmt.Sprintf("left    %s of subagents (%s); 'stet rm' removes them\n", plural(int64(len(below)), "conversation"), few(below, 5))
