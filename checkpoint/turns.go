@@ -20,6 +20,9 @@ type Holder struct {
 	// Processes do the work: when all of them are gone, the turn has ended at its
 	// last checkpoint. Without processes it ends after an hour without a checkpoint.
 	Processes []Process
+	// Within are the IDs of holders that run this one and wait for it: their turns end where
+	// one of this holder begins. It is not kept.
+	Within []string
 }
 
 // Turn is a running turn of a conversation in a workspace.
@@ -62,7 +65,7 @@ func (ts Turns) Observe(rec *Record, by Holder, life func(Process) Life) (atWork
 		case t.Lost || own && rec.Side == Before:
 			seen.Lost = true
 		case own && rec.Side == After && !t.newerThan(rec) && !rec.unfinished:
-		case speaks && rec.Side == Before && t.Holder.contains(by):
+		case speaks && rec.Side == Before && (t.Holder.contains(by) || t.Holder.ID != "" && slices.Contains(by.Within, t.Holder.ID)):
 		case own || t.alive(rec.Time, life):
 			if own || speaks && rec.Conversation == t.Conversation && t.Holder.ID == "" {
 				t.Seen = rec.Time

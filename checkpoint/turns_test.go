@@ -451,3 +451,40 @@ func TestProcessLife(t *testing.T) {
 		t.Errorf("child that ended: %v, want gone", got)
 	}
 }
+
+// A command that started an agent and waits for it has what it changed before, the agent has
+// its turn, and nobody has what changed before the command is known to go on.
+func TestTurnBeginsWithinAnother(t *testing.T) {
+	f := newFixture(t)
+	f.processes(1, 2)
+	run, agent := hold("run", 1, 1), hold("agent", 1, 2)
+	agent.by.Within = []string{"1"}
+	f.save(run.at(Before))
+	f.write("before.txt", "run")
+	f.save(agent.at(Before))
+	f.write("agent.txt", "agent")
+	f.save(agent.at(After))
+	f.write("gap.txt", "anybody")
+	next := run.at(Before)
+	next.Turn, next.Beside = 2, func(context.Context) ([]string, error) { return []string{"run"}, nil }
+	f.save(next)
+	f.write("after.txt", "run")
+	next = run.at(After)
+	next.Turn = 2
+	f.save(next)
+	for conv, want := range map[string][]string{"run": {"after.txt", "before.txt"}, "agent": {"agent.txt"}} {
+		p, err := f.w.Plan(t.Context(), RewindRequest{To: "c1", Conversation: conv, Scope: FilesOnly})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, a := range p.Actions {
+			if a.Changes() {
+				got = append(got, a.Path)
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%s has %q, want %q", conv, got, want)
+		}
+	}
+}
