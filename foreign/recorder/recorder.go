@@ -44,6 +44,9 @@ type Recorder struct {
 	// Origin returns the session that a new one continues, and the last turn of both, for
 	// agents whose records do not say that; "" for none. It may be nil.
 	Origin func(ctx context.Context, s foreign.Session) (from, after string, err error)
+	// Within reports whether the agent runs inside of a command, whose open turn it is, that
+	// waits for it. That turn ends where one of the agent begins. It may be nil.
+	Within func(t checkpoint.Turn) bool
 }
 
 // Outcome is the result of an event.
@@ -200,6 +203,9 @@ func (r *Recorder) begin(ctx context.Context, space *checkpoint.Workspace, info 
 	ended, interrupted := false, previous.Ends() == 0 // also if its agent was killed, so that it is not open
 	for _, t := range open {
 		if t.Conversation != info.ID {
+			if r.Within != nil && r.Within(t) {
+				req.Holder.Within = append(req.Holder.Within, t.Holder.ID)
+			}
 			continue
 		}
 		req.Turn = max(req.Turn, t.Number+1)
