@@ -248,7 +248,9 @@ func (a *app) recordEvent(ctx context.Context, adapter foreign.Adapter, event fo
 			}
 			return space, err
 		}
-		out, err := r.Record(ctx, event, agentProcess(adapter.Name())...)
+		agent := agentProcess(adapter.Name())
+		r.Within = func(t checkpoint.Turn) bool { return len(agent) > 0 && waitsFor(&t, agent[0].PID) }
+		out, err := r.Record(ctx, event, agent...)
 		wordless = out.Wordless
 		if res := out.Result; err == nil && res != nil {
 			if bad := notIgnored(res.NotCaptured); len(bad) > 0 && event.Kind == foreign.TurnStart {

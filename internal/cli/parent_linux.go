@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -21,4 +22,31 @@ func processAbove(pid int) (name string, above int, err error) {
 	}
 	above, err = strconv.Atoi(rest[1])
 	return text[from+1 : to], above, err
+}
+
+// processesAbove returns, for every running process, the one that started it.
+func processesAbove() (map[int]int, error) {
+	entries, err := fs.ReadDir(os.DirFS("/proc"), ".")
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[int]int, len(entries))
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		stat, err := os.ReadFile("/proc/" + e.Name() + "/stat")
+		if err != nil {
+			continue // it has ended
+		}
+		rest := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		if len(rest) < 2 || rest[0] == "Z" {
+			continue
+		}
+		if out[pid], err = strconv.Atoi(rest[1]); err != nil {
+			return nil, fmt.Errorf("process %d: %w", pid, err)
+		}
+	}
+	return out, nil
 }

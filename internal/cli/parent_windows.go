@@ -34,3 +34,19 @@ func processAbove(pid int) (name string, above int, err error) {
 	}
 	return name, int(parent), nil
 }
+
+// processesAbove returns, for every running process, the one that started it.
+func processesAbove() (map[int]int, error) {
+	list, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer windows.CloseHandle(list)
+	out := make(map[int]int)
+	entry := windows.ProcessEntry32{}
+	entry.Size = uint32(unsafe.Sizeof(entry))
+	for err = windows.Process32First(list, &entry); err == nil; err = windows.Process32Next(list, &entry) {
+		out[int(entry.ProcessID)] = int(entry.ParentProcessID)
+	}
+	return out, nil
+}

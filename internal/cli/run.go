@@ -50,7 +50,9 @@ show' and 'stet search'. The command then writes to a pipe instead of your termi
 If several commands or agents work in a directory at the same time, the author of a
 change is unknown: a rewind keeps such changes, unless you name the file. An agent that
 is connected (see 'stet connect') records its own turns, with the prompts, and the run
-leaves the changes to them.
+leaves the changes to them, whether it is the command or the command starts it and waits,
+as npx and scripts do. What the command changes before and after the agent is the run's;
+what changed just as the agent ended, or while it waited for a prompt, is nobody's.
 
 If 'stet run' is killed, its turn ends when its command ends, and changes after its last
 checkpoint count as yours; 'stet status' shows a command that is still running.`,
@@ -82,6 +84,10 @@ const runName = "stet run"
 // hour.
 const heartbeat = 15 * time.Minute
 
+// lookEvery is how often a run looks whether an agent that its command started has ended: what the
+// command changes before that is noticed is nobody's.
+const lookEvery = 250 * time.Millisecond
+
 // supervised is a run of a command. It makes checkpoints as an observer of it.
 type supervised struct {
 	app   *app
@@ -93,6 +99,7 @@ type supervised struct {
 	by    checkpoint.Holder // of the turn: this process and the command
 	root  blob.ID           // of the conversation before the run
 	first *checkpoint.Record
+	part  *checkpoint.Record // began the current turn, which is another one after an agent's
 	last  *checkpoint.Record
 	made  bool // the conversation is new
 	empty bool // nothing was done
@@ -101,8 +108,14 @@ type supervised struct {
 	changed []string
 	// unsaid is why the conversation lacks the turn, although its files are captured.
 	unsaid error
-	// sessions are those of connected agents that took the run's turn over.
+	// sessions are those of connected agents that took the run's turn over, and agents the
+	// processes of those that the command started and waited for.
 	sessions []checkpoint.Place
+	agents   []checkpoint.Process
+	whole    bool      // the command is the agent: what is not in its turns is not the run's
+	quiet    int       // looks in a row that found no agent
+	worked   bool      // a turn of the run has changes
+	held     time.Time // when the turn was renewed
 
 	command string      // as it was given
 	printed *keptOutput // nil unless it is kept
@@ -239,13 +252,13 @@ func (s *supervised) begin(ctx context.Context) error {
 	if err != nil && s.made {
 		err = errors.Join(err, s.p.db.Conversations().Delete(context.WithoutCancel(ctx), s.conv.ID(), nil))
 	}
-	s.first = s.last
+	s.first, s.part, s.held = s.last, s.last, time.Now()
 	return err
 }
 
 // end saves the run and its changes as a turn. A run that did nothing leaves none.
 func (s *supervised) end(ctx context.Context, code int) error {
-	if s.takenOver(ctx) {
+	if s.takenOver(ctx) && !s.resumed(ctx, true) {
 		return s.leave(ctx, code)
 	}
 	looked := false
@@ -253,7 +266,8 @@ func (s *supervised) end(ctx context.Context, code int) error {
 		Side: checkpoint.After,
 		State: func(ctx context.Context, now checkpoint.Seen) (blob.ID, error) {
 			looked = true
-			s.empty = code == 0 && !s.printed.any() && s.last == s.first && now.Tree == s.first.Tree && len(now.IgnoredChanged) == 0
+			s.empty = code == 0 && !s.printed.any() && s.last == s.part && now.Tree == s.part.Tree && len(now.IgnoredChanged) == 0
+			s.worked = s.worked || s.last != s.part || now.Tree != s.part.Tree
 			if !s.empty {
 				s.unsaid = s.record(ctx, code)
 			}
@@ -320,7 +334,7 @@ func (s *supervised) save(ctx context.Context, req checkpoint.Request) error {
 			s.skipped = append(s.skipped, skip.Path)
 		}
 	}
-	if req.Side == checkpoint.Before {
+	if req.Side == checkpoint.Before && s.first == nil {
 		if lacks := notKeptText(&res.NotKept); lacks != "" {
 			s.app.warn("not kept: %s", lacks)
 		}
@@ -376,7 +390,7 @@ func (s *supervised) process(ctx context.Context, path string, args []string, si
 		Path: path, Args: args, Dir: s.app.workspace, In: s.app.in, Out: out, Err: errOut,
 		Signals: signals, Terminal: isTerminal(s.app.in),
 		Watch: s.p.space.Path(), Quiet: time.Duration(settings.number("run.quiet_ms")) * time.Millisecond,
-		Beat: heartbeat,
+		Beat: lookEvery,
 	}
 	code, err := cmd.Run(ctx, s)
 	return code, started(err)
@@ -392,8 +406,16 @@ func (s *supervised) Started(ctx context.Context, pid int) {
 // Quiet makes a checkpoint of a burst of changes.
 func (s *supervised) Quiet(ctx context.Context, paths []string) { s.burst(ctx, paths) }
 
-// Beat says that the turn goes on.
+// Beat says that the turn goes on, or begins another one after an agent.
 func (s *supervised) Beat(ctx context.Context) {
+	if s.away(ctx) {
+		s.resumed(ctx, false)
+		return
+	}
+	if time.Since(s.held) < heartbeat {
+		return
+	}
+	s.held = time.Now()
 	_ = s.p.space.Hold(ctx, s.conv.ID(), s.by) // the next one will do
 }
 
