@@ -161,11 +161,11 @@ func (a *app) agentImportText(v agentImportJSON) string {
 		fmt.Fprintf(&text, "%s  %s\n", mark, what)
 	}
 	if v.Removed > 0 {
-		fmt.Fprintf(&text, "%s  %s removed here before; --again copies them\n", p.dim("skipped"), wereSessions(v.Removed))
+		fmt.Fprintf(&text, "%s  %s removed here before; --again copies %s\n", p.dim("skipped"), wereSessions(v.Removed), itOrThem(v.Removed))
 	}
 	if v.Purged > 0 {
-		fmt.Fprintf(&text, "%s  %s left alone because content of them was purged here, which the agent's record may still have; "+
-			"--again --purged copies them with it\n", p.dim("skipped"), wereSessions(v.Purged))
+		fmt.Fprintf(&text, "%s  %s left alone because content was purged from %s here, which the agent's record may still have; "+
+			"--again --purged copies that, too\n", p.dim("skipped"), wereSessions(v.Purged), itOrThem(v.Purged))
 	}
 	return text.String()
 }
@@ -175,6 +175,13 @@ func wereSessions(n int) string {
 		return "1 session was"
 	}
 	return fmt.Sprintf("%d sessions were", n)
+}
+
+func itOrThem(n int) string {
+	if n == 1 {
+		return "it"
+	}
+	return "them"
 }
 
 // foundSessions are the sessions that an import copies.
