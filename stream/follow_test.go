@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/blob/memblob"
@@ -49,6 +50,7 @@ func TestFollowersShareReadsAndEncodings(t *testing.T) {
 			if _, err := writer.Append(ctx, "s", a); err != nil {
 				t.Fatal(err)
 			}
+			time.Sleep(time.Millisecond) // many followers let the answer to an append leave first
 			synctest.Wait()
 		}
 		if _, _, err := writer.Create(ctx, "s", stream.Config{ContentType: "text/plain"}, nil); err != nil {

@@ -10,6 +10,7 @@ import (
 func (t *tail[P, E, S]) run(ctx context.Context, hints <-chan struct{}) {
 	defer close(t.done)
 	defer t.drop()
+	t.hints = hints
 	for quiet := true; ctx.Err() == nil; {
 		more, err := t.look(ctx, quiet)
 		if err != nil {
@@ -22,8 +23,17 @@ func (t *tail[P, E, S]) run(ctx context.Context, hints <-chan struct{}) {
 		// A hint of anything that came after this read is in the channel, or will be.
 		if quiet = t.pause(ctx, hints); quiet {
 			t.drop()
+		} else if t.many() {
+			_ = Pause(ctx, headStart)
 		}
 	}
+}
+
+// many reports whether a hint wakes many crowds.
+func (t *tail[P, E, S]) many() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.waiting) > manyCrowds*crowd
 }
 
 // pause waits for a hint, and reports whether none came for the time between two polls.
@@ -82,7 +92,19 @@ var crowd = 4 * runtime.GOMAXPROCS(0)
 // their peers.
 const patience = 5 * time.Millisecond
 
-// publish changes what followers see, and wakes those that wait, a few at a time.
+// manyCrowds are so many followers that those who append would notice them.
+const manyCrowds = 4
+
+// headStart is how long many crowds wait, before anything is read for them, for the answer to
+// the append that woke them: it passes through several goroutines.
+const headStart = 500 * time.Microsecond
+
+// breather is the longest pause after one crowd.
+const breather = time.Millisecond
+
+// publish changes what followers see, and wakes those that wait, a few at a time. If they are
+// many and something more was appended meanwhile, they get half of the time: an appender that
+// waited for them would append less, and those that come later find more to take at once.
 func (t *tail[P, E, S]) publish(ctx context.Context, change func()) {
 	t.mu.Lock()
 	change()
@@ -93,9 +115,14 @@ func (t *tail[P, E, S]) publish(ctx context.Context, change func()) {
 		f.slot = -1
 	}
 	t.mu.Unlock()
+	many := len(waiting) > manyCrowds*crowd
 	for len(waiting) > 0 {
 		runtime.Gosched() // behind whatever else is ready, as the append that has its answer now
+		begun := time.Now()
 		n := min(t.room(ctx), len(waiting))
+		if many && len(t.hints) > 0 {
+			_ = Pause(ctx, min(time.Since(begun), breather))
+		}
 		t.wake(waiting[:n])
 		waiting = waiting[n:]
 	}

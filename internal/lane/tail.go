@@ -66,7 +66,8 @@ type tail[P comparable, E, S any] struct {
 	src   Source[P, E, S]
 	users int
 	stop  context.CancelFunc
-	done  chan struct{} // closed when the goroutine has ended
+	done  chan struct{}   // closed when the goroutine has ended
+	hints <-chan struct{} // has a value if something came since the last read; for the goroutine
 
 	mu      sync.Mutex // guards what follows
 	ready   bool       // end and state are known

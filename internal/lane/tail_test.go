@@ -96,6 +96,53 @@ func TestFollowersTakeEntriesFromOneReader(t *testing.T) {
 	})
 }
 
+// Followers that are many get everything in order however fast it is written, and soon although
+// nothing more comes; what is written while they are served is read at once.
+func TestManyFollowersAndAFastWriter(t *testing.T) {
+	const pages = 200
+	synctest.Test(t, func(t *testing.T) {
+		var tails Tails[int, int, string]
+		b := &book{hints: make(chan struct{}, 1)}
+		var work sync.WaitGroup
+		for i := range 3 * manyCrowds * crowd {
+			work.Go(func() {
+				f := tails.Follow("b", b.source())
+				defer f.Leave()
+				for at := 0; at < pages; {
+					v := f.Look(at)
+					switch {
+					case v.Found && v.Entry != at:
+						t.Errorf("follower %d got page %d after %d", i, v.Entry, at)
+						return
+					case v.Found:
+						at++
+						if at%50 == 0 {
+							time.Sleep(100 * time.Microsecond) // what it does with them
+						}
+					default:
+						if err := f.Wait(t.Context(), v, 0); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+			})
+		}
+		synctest.Wait()
+		begun := time.Now()
+		for i := range pages {
+			b.write(i)
+			time.Sleep(200 * time.Microsecond)
+		}
+		work.Wait()
+		if late := time.Since(begun) - pages*200*time.Microsecond; late > time.Second/2 { // before the next poll
+			t.Errorf("they had everything %v after the last page", late)
+		}
+		if b.reads > pages/2 {
+			t.Errorf("the log was read %d times for %d pages", b.reads, pages)
+		}
+	})
+}
+
 // What a tail forgets, and what it cannot read, is for the followers to read.
 func TestATailKeepsLittleAndStartsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
