@@ -26,24 +26,57 @@ func readHeader(path string, rescue bool) (fileHeader, error) {
 		return fileHeader{}, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return fileHeader{}, err
-	}
-	start := make([]byte, 4096)
-	n, err := io.ReadFull(f, start)
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
-		return fileHeader{}, fmt.Errorf("read %s: %w", path, err)
-	}
-	h, err := parseHeader(start[:n], info.Size(), rescue || walHasFrames(path))
+	h, err := settledHeader(func() (seenHeader, error) { return lookAtHeader(f, path) }, rescue)
 	if err != nil {
 		return h, fmt.Errorf("open %s: %w", path, err)
 	}
 	return h, nil
 }
 
+// seenHeader is what a look at a database file found, which others may be writing.
+type seenHeader struct {
+	start []byte
+	log   bool  // the log or the journal of a writer was there after the start was read
+	size  int64 // after that
+}
+
+func lookAtHeader(f *os.File, path string) (seenHeader, error) {
+	start := make([]byte, 4096)
+	n, err := f.ReadAt(start, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return seenHeader{}, fmt.Errorf("read its start: %w", err)
+	}
+	seen := seenHeader{start: start[:n], log: notEmpty(path+"-wal") || notEmpty(path+"-journal")}
+	info, err := f.Stat()
+	if err != nil {
+		return seenHeader{}, err
+	}
+	seen.size = info.Size()
+	return seen, nil
+}
+
+// maxLooks limits how often a file is looked at that changes meanwhile.
+const maxLooks = 100
+
+// settledHeader checks the start of a file. A file counts as truncated only if two looks in a row
+// agree: between the parts of one look a writer may have ended what it was writing.
+func settledHeader(look func() (seenHeader, error), rescue bool) (fileHeader, error) {
+	var before seenHeader
+	for n := 1; ; n++ {
+		seen, err := look()
+		if err != nil {
+			return fileHeader{}, err
+		}
+		h, err := parseHeader(seen.start, seen.size, rescue || seen.log)
+		if !errors.Is(err, ErrTruncated) || n == maxLooks || n > 1 && seen.size == before.size && bytes.Equal(seen.start, before.start) {
+			return h, err
+		}
+		before = seen
+	}
+}
+
 // parseHeader checks the start of a file of the given size. With lenient a short file
-// is not an error: a WAL may hold the rest.
+// is not an error: a log may hold the rest, or a writer may be about to write it.
 func parseHeader(start []byte, size int64, lenient bool) (fileHeader, error) {
 	if !bytes.HasPrefix(start, []byte(sqliteMagic)) {
 		return fileHeader{}, judgeForeign(start, size)
@@ -107,8 +140,8 @@ func entropy(p []byte) float64 {
 	return bits
 }
 
-// walHasFrames reports whether a WAL beside the file has frames.
-func walHasFrames(path string) bool {
-	info, err := os.Stat(path + "-wal")
+// notEmpty reports whether a file is there and has content.
+func notEmpty(path string) bool {
+	info, err := os.Stat(path)
 	return err == nil && info.Size() > 0
 }
