@@ -21,7 +21,7 @@ import (
 type Cutoff struct {
 	// Source is the agent that has the session, and Path its record, "" if unknown.
 	Source, Path string
-	// Until is when the session was cut off. It is never copied from earlier turns.
+	// Until is when the session was cut off. Turns that began earlier are not copied.
 	Until time.Time
 	// Removed means that the conversation was removed, Purged that a content of it, or of
 	// its session's record, was.
