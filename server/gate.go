@@ -136,9 +136,9 @@ func (g *gate) calls() http.Handler {
 func (g *gate) pass(w http.ResponseWriter, r *http.Request, s *site) {
 	patient(w, r)
 	if g.lasting(r) {
-		ctx, left := g.revoked.watch(w, r)
+		watched, left := g.revoked.watch(w, r)
 		defer left()
-		r = r.WithContext(ctx)
+		r = watched
 	}
 	c := callOf(r.Context())
 	c.where, c.memory = s.where, &allowance{memory: g.memory}
@@ -171,9 +171,9 @@ func (g *gate) shared(next http.Handler) http.Handler {
 		}
 		defer end()
 		patient(w, r)
-		ctx, left := g.revoked.watch(w, r)
+		watched, left := g.revoked.watch(w, r)
 		defer left()
-		next.ServeHTTP(w, r.WithContext(ctx))
+		next.ServeHTTP(w, watched)
 	})
 }
 

@@ -3,9 +3,11 @@ package server
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stet-dev/stet/access"
@@ -41,17 +43,23 @@ func newRevocations(who func(*http.Request) (access.Principal, error)) *revocati
 	return &revocations{who: who, every: tokenCheck, open: make(map[string]map[*openStream]bool)}
 }
 
-// watch returns the context of a stream. It ends when the token of the request does.
+// watch returns the request of a stream with a context that ends when its token does.
 // The caller calls leave when the stream has ended.
-func (v *revocations) watch(w http.ResponseWriter, r *http.Request) (ctx context.Context, leave func()) {
+func (v *revocations) watch(w http.ResponseWriter, r *http.Request) (watched *http.Request, leave func()) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	control := http.NewResponseController(w)
+	body := &interruptible{ReadCloser: r.Body, header: w.Header(), control: control}
+	body.whole.Store(r.Body == http.NoBody)
+	watched = r.WithContext(ctx)
+	if r.Body != http.NoBody {
+		watched.Body = body
+	}
 	var late *time.Timer
 	// A copy: the handler changes the header while the stream is open.
 	s := &openStream{request: &http.Request{Header: r.Header.Clone()}}
 	s.end = sync.OnceFunc(func() {
 		cancel(errRevoked)
-		_ = control.SetReadDeadline(time.Now()) // it may be waiting for the peer
+		body.interrupt() // it may be waiting for the peer
 		late = time.AfterFunc(tokenGrace, func() { _ = control.SetWriteDeadline(time.Now()) })
 	})
 	key := strings.Join(r.Header["Authorization"], "\n")
@@ -65,7 +73,7 @@ func (v *revocations) watch(w http.ResponseWriter, r *http.Request) (ctx context
 		v.open[key] = make(map[*openStream]bool)
 	}
 	v.open[key][s] = true
-	return ctx, func() {
+	return watched, func() {
 		cancel(nil)
 		v.mu.Lock()
 		defer v.mu.Unlock()
@@ -78,6 +86,35 @@ func (v *revocations) watch(w http.ResponseWriter, r *http.Request) (ctx context
 		if len(v.open) == 0 {
 			close(v.stop)
 		}
+	}
+}
+
+// interruptible is the body of a request whose reader can be interrupted. A connection
+// of HTTP/1 outlives that if the body was read to its end: then the package http reads
+// what comes next, and an interruption of that would end the requests of others which a
+// proxy sends over the same connection.
+type interruptible struct {
+	io.ReadCloser
+	header  http.Header
+	control *http.ResponseController
+
+	whole, interrupted atomic.Bool // it was read to its end; interrupt was called
+}
+
+func (b *interruptible) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		if b.whole.Store(true); b.interrupted.Load() {
+			b.header.Set("Connection", "close")
+		}
+	}
+	return n, err
+}
+
+// interrupt ends a Read that waits for the peer, and all later ones.
+func (b *interruptible) interrupt() {
+	if b.interrupted.Store(true); !b.whole.Load() {
+		_ = b.control.SetReadDeadline(time.Now())
 	}
 }
 

@@ -3,6 +3,8 @@ package server_test
 import (
 	"context"
 	"io"
+	"net/http"
+	"net/http/httptrace"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/stet-dev/stet/access"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/gen/stet/v1/stetv1connect"
+	"github.com/stet-dev/stet/server"
 )
 
 // A stream ends when its token does, whether it waits for its server or for its client;
@@ -63,4 +66,58 @@ func TestStreamsEndWithTheirTokens(t *testing.T) {
 
 func dialHTTP(t *testing.T, h *house, tenant string) (connect.HTTPClient, string) {
 	return dial(t, h.address, h.token(tenant, access.Admin)).HTTP()
+}
+
+// A connection outlives a stream whose token was revoked. A proxy sends the requests of
+// others over it.
+func TestConnectionsServeOthersAfterARevocation(t *testing.T) {
+	h := newHouse(t, &server.Options{StreamWait: time.Minute})
+	if status, _, text := h.stream(h.token("shop", access.Write), "PUT", "a", "one"); status != 201 {
+		t.Fatal(status, text)
+	}
+	stays := h.token("shop", access.Read)
+	client := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}}
+	defer client.CloseIdleConnections()
+	connections := 0
+	trace := &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) {
+		if !c.Reused {
+			connections++
+		}
+	}}
+	open := func(token, query string) *http.Response {
+		r, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), "GET", h.address+"/v1/stream/a?"+query, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		res, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	const rounds = 5
+	for range rounds {
+		revoked, info, err := h.tokens.Create(access.Grant{Tenant: "shop", Scope: access.Read})
+		if err != nil {
+			t.Fatal(err)
+		}
+		events := open(revoked, "offset=now&live=sse")
+		if _, err := h.tokens.Revoke(info.ID); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, events.Body); err != nil {
+			t.Fatal(err)
+		}
+		_ = events.Body.Close()
+		after := open(stays, "offset=-1")
+		text, err := io.ReadAll(after.Body)
+		_ = after.Body.Close()
+		if err != nil || after.StatusCode != 200 {
+			t.Fatalf("the next request on the connection: %d %s, %v", after.StatusCode, text, err)
+		}
+	}
+	if connections > 1 {
+		t.Errorf("%d connections for %d streams: a revocation closes them", connections, rounds)
+	}
 }
