@@ -14,6 +14,15 @@ func withDrain(ctx, drain context.Context) context.Context {
 	return context.WithValue(ctx, drainKey{}, drain)
 }
 
+// drainOf returns that context. A handler that nothing stops has none.
+func drainOf(ctx context.Context) (drain context.Context, ok bool) {
+	drain, ok = ctx.Value(drainKey{}).(context.Context)
+	return drain, ok
+}
+
+// errStopping answers a request that had not begun to wait when the server began to stop.
+var errStopping = errors.New("the server is stopping: try again")
+
 // draining ends endless streams cleanly when the server begins to stop, so that
 // followers reconnect later.
 type draining struct{}
@@ -26,7 +35,7 @@ func (draining) WrapStreamingClient(next connect.StreamingClientFunc) connect.St
 
 func (draining) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
-		drain, ok := ctx.Value(drainKey{}).(context.Context)
+		drain, ok := drainOf(ctx)
 		if !ok || !endless[conn.Spec().Procedure] {
 			return next(ctx, conn)
 		}

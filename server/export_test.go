@@ -30,6 +30,9 @@ func ServeStrictly(ctx context.Context, listener net.Listener, handler http.Hand
 	return serveBy(ctx, srv, newDoor(listener, connections))
 }
 
+// WithDrain attaches the context that ends when the server begins to stop.
+var WithDrain = withDrain
+
 // Procedures returns the paths of all calls.
 func Procedures() []string { return slices.Sorted(maps.Keys(procedures(services))) }
 

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"net/http"
 
+	"connectrpc.com/connect"
+
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/access"
 	"github.com/stet-dev/stet/server/streams"
@@ -33,7 +35,7 @@ func (g *gate) streamCalls() http.Handler {
 			return
 		}
 		defer leave()
-		if drain, ok := r.Context().Value(drainKey{}).(context.Context); ok && streams.Live(r) {
+		if drain, ok := drainOf(r.Context()); ok && streams.Live(r) {
 			ctx, cancel := context.WithCancel(r.Context())
 			defer cancel()
 			defer context.AfterFunc(drain, cancel)()
@@ -60,6 +62,9 @@ func (g *gate) streamOptions(db *stet.DB, opts *Options) *streams.Options {
 		},
 		Sent: func(ctx context.Context) { callOf(ctx).memory.shrink(0) },
 		Fail: func(w http.ResponseWriter, r *http.Request, err error) {
+			if drain, ok := drainOf(r.Context()); ok && drain.Err() != nil && r.Context().Err() != nil {
+				err = connect.NewError(connect.CodeUnavailable, errStopping)
+			}
 			g.refuse(w, r, errors.code(r.Context(), err))
 		},
 		Owner: func(ctx context.Context) string { return callOf(ctx).Token },

@@ -1,13 +1,16 @@
 package server_test
 
 import (
+	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/access"
 	"github.com/stet-dev/stet/server"
 )
@@ -155,5 +158,45 @@ func TestWaitingReadersOfStreamsEndWhenTheServerStops(t *testing.T) {
 	rest, err := io.ReadAll(res.Body)
 	if err != nil || !strings.HasSuffix(string(rest), "\n\n") {
 		t.Errorf("the stream ended with %v after %q", err, rest)
+	}
+}
+
+// A live read that comes while the server stops gets what is there, or is told to try
+// again. Which it is depends on how far the read was; so there are many.
+func TestReadersOfStreamsAreSentAwayWhileTheServerStops(t *testing.T) {
+	db, err := stet.Open(t.Context(), t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	handler, err := server.New(db, &server.Options{Token: token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	drain, stop := context.WithCancel(t.Context())
+	do := func(method, query string) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(server.WithDrain(t.Context(), drain), method, "http://127.0.0.1/v1/stream/a"+query, http.NoBody)
+		r.Header.Set("Authorization", "Bearer "+token)
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w
+	}
+	if w := do("PUT", ""); w.Code != http.StatusCreated {
+		t.Fatal(w.Code, w.Body)
+	}
+	stop()
+	for i := range 200 {
+		live, proper := "long-poll", http.StatusNoContent
+		if i%2 == 0 {
+			live, proper = "sse", http.StatusOK
+		}
+		w := do("GET", "?offset=-1&live="+live)
+		if w.Code != proper && (w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "try again")) {
+			t.Fatalf("%s: %d %s", live, w.Code, w.Body)
+		}
 	}
 }
