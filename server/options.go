@@ -42,10 +42,10 @@ type Options struct {
 	// root of the file system and a home; with tenants, nil allows none. An entry
 	// TENANT=DIR is only for that tenant, and {tenant} is replaced by its name.
 	Workspaces []string
-	// Settle is called before a call captures or changes files of a workspace, or plans to,
-	// so that turns end that nobody reported the end of. It may take checkpoints, and keeps
-	// its errors to itself. Nil settles nothing; a server of tenants never calls it. Calls
-	// do not overlap.
+	// Settle is called before a call captures or changes files of a workspace, plans to, or
+	// tells who wrote them, so that turns end that nobody reported the end of. It may take
+	// checkpoints, and keeps its errors to itself. Nil settles nothing; a server of tenants
+	// never calls it. Calls do not overlap.
 	Settle func(context.Context, *checkpoint.Workspace)
 	// Limits apply to each tenant; the zero value has none.
 	Limits access.Limits

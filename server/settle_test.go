@@ -13,7 +13,8 @@ import (
 	"github.com/stet-dev/stet/server"
 )
 
-// Every call that captures or changes files settles the workspace first. What that stores is
+// Every call that captures or changes files, or tells who wrote them, settles the workspace
+// first. What that stores is
 // there, also if the call itself only looks.
 func TestSettlesBeforeFilesAreUsed(t *testing.T) {
 	n, dir := 0, ""
@@ -50,6 +51,10 @@ func TestSettlesBeforeFilesAreUsed(t *testing.T) {
 	want("Undo and Redo", 2)
 	call(t, b.checkpoints.Create, &stetv1.CreateCheckpointRequest{Workspace: b.dir})
 	want("Create", 1)
+	call(t, b.checkpoints.Blame, &stetv1.BlameRequest{Workspace: b.dir, Path: "notes.txt"})
+	want("Blame", 1)
+	call(t, b.checkpoints.Blame, &stetv1.BlameRequest{Workspace: b.dir, Path: "notes.txt", Ref: "c1"})
+	want("Blame of a checkpoint", 0)
 	found := false
 	for _, one := range call(t, b.checkpoints.List, &stetv1.ListCheckpointsRequest{Workspace: b.dir}).GetCheckpoints() {
 		if one.GetLabel() != "settled" {
