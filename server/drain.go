@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"connectrpc.com/connect"
+
+	"github.com/stet-dev/stet/fault"
 )
 
 type drainKey struct{}
@@ -21,7 +23,7 @@ func drainOf(ctx context.Context) (drain context.Context, ok bool) {
 }
 
 // errStopping answers a request that had not begun to wait when the server began to stop.
-var errStopping = errors.New("the server is stopping: try again")
+var errStopping = fault.New(fault.Closed, "the server is stopping: try again")
 
 // draining ends endless streams cleanly when the server begins to stop, so that
 // followers reconnect later.
