@@ -55,14 +55,20 @@ func (v *revocations) watch(w http.ResponseWriter, r *http.Request) (watched *ht
 		watched.Body = body
 	}
 	var late *time.Timer
+	key := strings.Join(r.Header["Authorization"], "\n")
 	// A copy: the handler changes the header while the stream is open.
 	s := &openStream{request: &http.Request{Header: r.Header.Clone()}}
 	s.end = sync.OnceFunc(func() {
 		cancel(errRevoked)
 		body.interrupt() // it may be waiting for the peer
-		late = time.AfterFunc(tokenGrace, func() { _ = control.SetWriteDeadline(time.Now()) })
+		late = time.AfterFunc(tokenGrace, func() {
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			if v.open[key][s] { // else it has ended, and its connection may serve another
+				_ = control.SetWriteDeadline(time.Now())
+			}
+		})
 	})
-	key := strings.Join(r.Header["Authorization"], "\n")
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if len(v.open) == 0 {

@@ -7,11 +7,15 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stet-dev/stet"
+	"github.com/stet-dev/stet/access"
 	"github.com/stet-dev/stet/blob"
 	stetv1 "github.com/stet-dev/stet/gen/stet/v1"
 	"github.com/stet-dev/stet/gen/stet/v1/stetv1connect"
@@ -123,4 +127,49 @@ func TestAWriterWhoSendsNothingIsGivenUp(t *testing.T) {
 		}
 	}()
 	<-log.seen
+}
+
+// late notes deadlines that are set after the end of a request. Those of HTTP/1 would hit
+// the next request of the connection, those of HTTP/2 end the program.
+type late struct {
+	http.ResponseWriter
+	takes time.Duration
+	ended atomic.Bool
+	late  *atomic.Int64
+}
+
+func (w *late) Write(p []byte) (int, error) {
+	time.Sleep(w.takes)
+	return len(p), nil
+}
+
+func (w *late) SetWriteDeadline(time.Time) error {
+	if w.ended.Load() {
+		w.late.Add(1)
+	}
+	return nil
+}
+
+func TestNoDeadlineIsSetAfterARequest(t *testing.T) {
+	const stall = time.Millisecond
+	handler, err := server.NewTenants(nil, func(string) (access.Principal, error) { return access.Principal{}, access.ErrDenied }, &server.Options{StallTime: stall})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n atomic.Int64
+	var all sync.WaitGroup
+	for i := range 4000 {
+		all.Go(func() {
+			w := &late{ResponseWriter: httptest.NewRecorder(), takes: stall + time.Duration(i%50)*4*time.Microsecond, late: &n}
+			handler.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/healthz", nil))
+			w.ended.Store(true)
+		})
+		if i%8 == 7 {
+			all.Wait()
+		}
+	}
+	time.Sleep(10 * stall)
+	if n := n.Load(); n > 0 {
+		t.Errorf("%d deadlines were set after the end of their requests", n)
+	}
 }

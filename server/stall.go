@@ -3,6 +3,7 @@ package server
 import (
 	"io"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -16,26 +17,52 @@ func unstalled(streams map[string]bool, after time.Duration, next http.Handler) 
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
 		out := &stallWriter{ResponseWriter: w}
-		out.watch = watch{after: after, timer: time.AfterFunc(after, func() { _ = control.SetWriteDeadline(time.Now()) })}
-		out.watch.stop()
+		out.watch = watch{after: after, late: func() { _ = control.SetWriteDeadline(time.Now()) }}
 		if r.Body != nil && r.Body != http.NoBody && !streams[r.URL.Path] {
 			in := &stallReader{ReadCloser: r.Body}
-			in.watch = watch{after: after, timer: time.AfterFunc(after, func() { _ = control.SetReadDeadline(time.Now()) })}
-			in.watch.stop()
+			in.watch = watch{after: after, late: func() { _ = control.SetReadDeadline(time.Now()) }}
 			r.Body = in
 		}
 		next.ServeHTTP(out, r)
 	})
 }
 
-// watch fires after a timeout.
+// watch calls late if it is not stopped in time. It never does once stop has returned:
+// the connection may then serve another request.
 type watch struct {
 	after time.Duration
+	late  func()
+
+	mu    sync.Mutex // guards the rest; held while late runs
 	timer *time.Timer
+	begun time.Time // zero while stopped
 }
 
-func (w *watch) start() { w.timer.Reset(w.after) }
-func (w *watch) stop()  { w.timer.Stop() }
+func (w *watch) start() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.begun = time.Now()
+	if w.timer == nil {
+		w.timer = time.AfterFunc(w.after, w.fire)
+		return
+	}
+	w.timer.Reset(w.after)
+}
+
+func (w *watch) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.begun = time.Time{}
+	w.timer.Stop()
+}
+
+func (w *watch) fire() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.begun.IsZero() && time.Since(w.begun) >= w.after { // else it was stopped, or began again
+		w.late()
+	}
+}
 
 type stallReader struct {
 	io.ReadCloser
