@@ -129,6 +129,35 @@ func TestAWriterWhoSendsNothingIsGivenUp(t *testing.T) {
 	<-log.seen
 }
 
+// A reader who takes a large answer slowly is no reader who takes nothing.
+func TestASlowReaderIsNotGivenUp(t *testing.T) {
+	const stall = time.Second
+	strict, patient := twoServers(t, stall, io.Discard)
+	want := string(random(5, 6<<20))
+	if status, _, text := requestStream(t, patient, token, "PUT", "a", want); status != 201 {
+		t.Fatal(status, text)
+	}
+	conn := open(t, strings.TrimPrefix(strict, "http://"))
+	if err := conn.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil {
+		t.Fatal(err)
+	}
+	io.WriteString(conn, "GET /v1/stream/a HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer "+token+"\r\n\r\n")
+	var got strings.Builder
+	for {
+		_, err := io.CopyN(&got, conn, 64<<10)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatalf("after %d bytes: %v", got.Len(), err)
+		}
+		time.Sleep(stall / 30) // three times as long as a stall, all together
+	}
+	if !strings.HasSuffix(got.String(), want) {
+		t.Errorf("got %d bytes of %d", got.Len(), len(want))
+	}
+}
+
 // late notes deadlines that are set after the end of a request. Those of HTTP/1 would hit
 // the next request of the connection, those of HTTP/2 end the program.
 type late struct {

@@ -10,6 +10,9 @@ import (
 // stallTime is how long a peer may neither read nor send an expected byte.
 const stallTime = 30 * time.Second
 
+// stallPiece is how much of an answer a peer must take in that time.
+const stallPiece = 64 << 10
+
 // unstalled closes stalled peers. Reading from a stream has no limit, because streams
 // may be silent; waiting to write has one, because the pending data is held in
 // memory. This ends a follower that never reads.
@@ -80,7 +83,16 @@ type stallWriter struct {
 	watch watch
 }
 
-func (w *stallWriter) Write(p []byte) (int, error) {
+func (w *stallWriter) Write(p []byte) (n int, err error) {
+	for {
+		m, err := w.write(p[n:min(len(p), n+stallPiece)])
+		if n += m; err != nil || n == len(p) {
+			return n, err
+		}
+	}
+}
+
+func (w *stallWriter) write(p []byte) (int, error) {
 	w.watch.start()
 	defer w.watch.stop()
 	return w.ResponseWriter.Write(p)
