@@ -121,15 +121,19 @@ func scopeOf(procedure string) access.Scope {
 	return access.Admin
 }
 
-// streaming holds the procedures that are streams.
-func streaming(services []string) map[string]bool {
+// streaming holds the procedures of a kind.
+func streaming(services []string, kind func(protoreflect.MethodDescriptor) bool) map[string]bool {
 	streams := make(map[string]bool)
 	for procedure, method := range procedures(services) {
-		if method.IsStreamingClient() || method.IsStreamingServer() {
+		if kind(method) {
 			streams[procedure] = true
 		}
 	}
 	return streams
+}
+
+func isStream(m protoreflect.MethodDescriptor) bool {
+	return m.IsStreamingClient() || m.IsStreamingServer()
 }
 
 // procedures returns the methods of services by the path that calls them.

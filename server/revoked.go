@@ -65,7 +65,7 @@ func (v *revocations) watch(w http.ResponseWriter, r *http.Request) (watched *ht
 			v.mu.Lock()
 			defer v.mu.Unlock()
 			if v.open[key][s] { // else it has ended, and its connection may serve another
-				_ = control.SetWriteDeadline(time.Now())
+				giveUp(control, r)
 			}
 		})
 	})

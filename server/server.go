@@ -10,6 +10,7 @@ import (
 	"connectrpc.com/connect"
 	"connectrpc.com/grpchealth"
 	"golang.org/x/time/rate"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/stet-dev/stet"
 	"github.com/stet-dev/stet/access"
@@ -143,7 +144,7 @@ func newGate(opts *Options, verify func(string) (access.Principal, error)) (*gat
 	guard.sign = opts.Sign
 	return &gate{
 		guard: guard, revoked: newRevocations(guard.who), audit: newAuditing(opts, m),
-		streams: streaming(services), metrics: m, logger: opts.errorLogger(),
+		streams: streaming(services, isStream), metrics: m, logger: opts.errorLogger(),
 		unread: rate.Sometimes{Interval: time.Minute},
 		peers:  &peers{max: opts.StreamsPerPeer, open: make(map[string]int)},
 		memory: newMemory(opts.AnswerBytes),
@@ -171,7 +172,7 @@ func (g *gate) mux(opts *Options, metrics http.Handler, ready func(context.Conte
 	})
 	g.mountStreams(root)
 	mountPage(root)
-	return opts.logged(unstalled(g.streams, opts.StallTime, g.guard.protect(root)))
+	return opts.logged(unstalled(streaming(services, protoreflect.MethodDescriptor.IsStreamingClient), opts.StallTime, g.guard.protect(root)))
 }
 
 func orNotFound(h http.Handler) http.Handler {

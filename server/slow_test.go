@@ -3,6 +3,8 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -127,6 +129,72 @@ func TestAWriterWhoSendsNothingIsGivenUp(t *testing.T) {
 		}
 	}()
 	<-log.seen
+}
+
+// An answer that nobody takes ends its connection also if it is small, and so is written
+// only after its handler has returned.
+func TestAReaderWhoTakesNoSmallAnswersIsGivenUp(t *testing.T) {
+	address, _ := twoServers(t, 100*time.Millisecond, io.Discard)
+	if status, _, text := requestStream(t, address, token, "PUT", "a", "one"); status != 201 {
+		t.Fatal(status, text)
+	}
+	conn := open(t, strings.TrimPrefix(address, "http://"))
+	many := strings.Repeat("GET /v1/stream/a HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+token+"\r\n\r\n", 1000)
+	for {
+		_, err := io.WriteString(conn, many) // until the answers fill the connection
+		if isTimeout(err) {
+			t.Fatal("HTTP/1: the server still waits")
+		}
+		if err != nil {
+			break
+		}
+	}
+	conn = open(t, strings.TrimPrefix(address, "http://"))
+	io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+	frame := func(kind, flags byte, stream uint32, payload string) {
+		head := binary.BigEndian.AppendUint32(nil, uint32(len(payload))<<8|uint32(kind))
+		_, _ = conn.Write(append(binary.BigEndian.AppendUint32(append(head, flags), stream), payload...))
+	}
+	frame(4, 0, 0, "\x00\x04\x00\x00\x00\x00") // settings: there is room for nothing
+	head := ""
+	for _, field := range [][2]string{{":method", "GET"}, {":scheme", "http"}, {":path", "/v1/stream/a"}, {":authority", "localhost"}, {"authorization", "Bearer " + token}} {
+		head += fmt.Sprintf("\x00%c%s%c%s", len(field[0]), field[0], len(field[1]), field[1])
+	}
+	frame(1, 5, 1, head) // the headers, which end the request
+	for {
+		var got [9]byte
+		if _, err := io.ReadFull(conn, got[:]); err != nil {
+			t.Fatalf("HTTP/2: the server still waits: %v", err)
+		}
+		if got[3] == 3 && got[8] == 1 { // it resets the stream
+			return
+		}
+		if _, err := io.CopyN(io.Discard, conn, int64(binary.BigEndian.Uint32(append([]byte{0}, got[:3]...)))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A body that never comes ends its connection, whoever waits for it: the handler, which
+// may be that of a stream with one request, or the package http after it.
+func TestABodyThatNeverComesIsNotWaitedFor(t *testing.T) {
+	address, _ := twoServers(t, 100*time.Millisecond, io.Discard)
+	for name, head := range map[string]string{
+		"the only message of a stream":   "POST /stet.v1.RowService/Watch HTTP/1.1\r\nContent-Type: application/connect+json\r\n",
+		"of a call that is refused":      "PUT /v1/stream/a HTTP/1.1\r\nContent-Encoding: gzip\r\n",
+		"of a type that is unknown":      "POST /stet.v1.StoreService/Info HTTP/1.1\r\nContent-Type: text/plain\r\n",
+		"of a request that needs none":   "GET /v1/stream/none HTTP/1.1\r\n",
+		"of a stream that failed before": "POST /stet.v1.BlobService/PutStream HTTP/1.1\r\nContent-Type: application/connect+json\r\nConnect-Timeout-Ms: x\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := open(t, strings.TrimPrefix(address, "http://"))
+			io.WriteString(conn, head+"Host: localhost\r\nAuthorization: Bearer "+token+"\r\nContent-Length: 1000\r\n\r\n")
+			if _, err := io.Copy(io.Discard, conn); isTimeout(err) {
+				t.Errorf("the server still waits: %v", err)
+			}
+		})
+	}
 }
 
 // A reader who takes a large answer slowly is no reader who takes nothing.
