@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/stet-dev/stet/access"
@@ -49,7 +48,6 @@ func (v *revocations) watch(w http.ResponseWriter, r *http.Request) (watched *ht
 	ctx, cancel := context.WithCancelCause(r.Context())
 	control := http.NewResponseController(w)
 	body := &interruptible{ReadCloser: r.Body, header: w.Header(), control: control}
-	body.whole.Store(r.Body == http.NoBody)
 	watched = r.WithContext(ctx)
 	if r.Body != http.NoBody {
 		watched.Body = body
@@ -95,31 +93,41 @@ func (v *revocations) watch(w http.ResponseWriter, r *http.Request) (watched *ht
 	}
 }
 
-// interruptible is the body of a request whose reader can be interrupted. A connection
-// of HTTP/1 outlives that if the body was read to its end: then the package http reads
-// what comes next, and an interruption of that would end the requests of others which a
-// proxy sends over the same connection.
+// interruptible is the body of a request whose reader can be interrupted. It sets the
+// deadline of a connection of HTTP/1 only while a Read waits: as soon as the body has
+// been read, by whoever did, the package http reads what comes next, and an interruption
+// of that would end the requests of others which a proxy sends over the same connection.
 type interruptible struct {
 	io.ReadCloser
 	header  http.Header
 	control *http.ResponseController
 
-	whole, interrupted atomic.Bool // it was read to its end; interrupt was called
+	mu                   sync.Mutex // guards the rest
+	reading, interrupted bool
 }
 
 func (b *interruptible) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	if b.interrupted {
+		b.mu.Unlock()
+		return 0, errRevoked
+	}
+	b.reading = true
+	b.mu.Unlock()
 	n, err := b.ReadCloser.Read(p)
-	if errors.Is(err, io.EOF) {
-		if b.whole.Store(true); b.interrupted.Load() {
-			b.header.Set("Connection", "close")
-		}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.reading = false; b.interrupted { // perhaps only after the last byte
+		b.header.Set("Connection", "close")
 	}
 	return n, err
 }
 
 // interrupt ends a Read that waits for the peer, and all later ones.
 func (b *interruptible) interrupt() {
-	if b.interrupted.Store(true); !b.whole.Load() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.interrupted = true; b.reading {
 		_ = b.control.SetReadDeadline(time.Now())
 	}
 }

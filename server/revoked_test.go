@@ -1,10 +1,13 @@
 package server_test
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"strings"
 	"testing"
 	"time"
 
@@ -119,5 +122,39 @@ func TestConnectionsServeOthersAfterARevocation(t *testing.T) {
 	}
 	if connections > 1 {
 		t.Errorf("%d connections for %d streams: a revocation closes them", connections, rounds)
+	}
+}
+
+// The same holds if the request of the stream had a body that nobody needed, which the
+// package http reads.
+func TestConnectionsServeOthersAfterARevocationWithABody(t *testing.T) {
+	h := newHouse(t, &server.Options{StreamWait: time.Minute})
+	if status, _, text := h.stream(h.token("shop", access.Write), "PUT", "a", "one"); status != 201 {
+		t.Fatal(status, text)
+	}
+	revoked, info, err := h.tokens.Create(access.Grant{Tenant: "shop", Scope: access.Read})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := open(t, strings.TrimPrefix(h.address, "http://"))
+	in := bufio.NewReader(conn)
+	ask := func(token, query, body string) *http.Response {
+		fmt.Fprintf(conn, "GET /v1/stream/a?%s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", query, token, len(body), body)
+		res, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	events := ask(revoked, "offset=now&live=sse", "{}")
+	if _, err := h.tokens.Revoke(info.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, events.Body); err != nil {
+		t.Fatal(err)
+	}
+	after := ask(h.token("shop", access.Read), "offset=-1", "")
+	if text, err := io.ReadAll(after.Body); err != nil || after.StatusCode != 200 {
+		t.Errorf("the next request on the connection: %d %s, %v", after.StatusCode, text, err)
 	}
 }
