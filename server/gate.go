@@ -177,6 +177,10 @@ func (g *gate) shared(next http.Handler) http.Handler {
 	})
 }
 
+// statusGone is what logs show for a request whose peer did not wait for the answer; it is
+// the status of Connect for that.
+const statusGone = 499
+
 // refuse answers with an error in the protocol of the caller.
 func (g *gate) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	code := connect.CodeOf(err)
@@ -199,6 +203,7 @@ func (g *gate) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	status := map[connect.Code]int{
 		connect.CodeUnauthenticated: http.StatusUnauthorized, connect.CodePermissionDenied: http.StatusForbidden,
 		connect.CodeResourceExhausted: http.StatusTooManyRequests, connect.CodeUnavailable: http.StatusServiceUnavailable,
+		connect.CodeCanceled: statusGone, connect.CodeDeadlineExceeded: http.StatusGatewayTimeout,
 	}[code]
 	if status == 0 {
 		status = http.StatusInternalServerError

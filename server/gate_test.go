@@ -1,9 +1,12 @@
 package server_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,5 +77,28 @@ func TestUnreadableTokensAreLogged(t *testing.T) {
 	}
 	if n := counted(t, reader, "stet.server.refused", attribute.String("tenant", ""), attribute.String("reason", "tokens-unreadable")); n != 1 {
 		t.Errorf("%d calls are counted", n)
+	}
+}
+
+// A request whose peer is gone is no failure of the server, and is not logged as one.
+func TestRequestsThatEndEarlyAreNoFailures(t *testing.T) {
+	h := newHouse(t, nil)
+	token := h.token("shop", access.Read)
+	if status, _, text := h.stream(h.token("shop", access.Write), "PUT", "a", "one"); status != 201 {
+		t.Fatal(status, text)
+	}
+	var log bytes.Buffer
+	srv, err := server.NewTenants(h.stores, h.tokens.Verify, &server.Options{Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	r := httptest.NewRequestWithContext(gone, "GET", "http://localhost/v1/stream/a", http.NoBody)
+	r.Header.Set("Authorization", "Bearer "+token)
+	srv.ServeHTTP(httptest.NewRecorder(), r)
+	if line := log.String(); !strings.Contains(line, `"status":499`) || !strings.Contains(line, `"code":"canceled"`) {
+		t.Errorf("logged %s", line)
 	}
 }
