@@ -3,13 +3,17 @@ package streams_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"iter"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stet-dev/stet/blob/memblob"
+	"github.com/stet-dev/stet/kv"
 	"github.com/stet-dev/stet/kv/memkv"
 	"github.com/stet-dev/stet/server/streams"
 	"github.com/stet-dev/stet/stream"
@@ -118,4 +122,56 @@ func TestDueWorkResumesWithARequestThatEnds(t *testing.T) {
 			t.Fatal("the wake whose lease is over has not begun again")
 		}
 	}
+}
+
+// The address of a webhook may hold a secret, so errors about it, which are logged, name
+// only the subscription.
+func TestErrorsOfWebhooksDoNotNameTheAddress(t *testing.T) {
+	s := newControl(t)
+	noted := make(chan error, 100)
+	s.serve(&streams.Options{LocalHooks: true, Note: func(err error) { noted <- err }}, nil)
+	s.want(s.do("PUT", "/v1/stream/__ds/subscriptions/s", `{"type":"webhook","pattern":"a/*","webhook":{"url":"http://127.0.0.1:1/in/hidden?key=hidden"}}`), 201)
+	s.want(s.do("PUT", "/v1/stream/a/1", "one", "Content-Type", "text/plain"), 201)
+	if err := <-noted; strings.Contains(err.Error(), "hidden") || !strings.Contains(err.Error(), "subscription s") {
+		t.Errorf("noted: %v", err)
+	}
+}
+
+// Due work resumes with a later request if the rows could not be read at the first one.
+func TestDueWorkResumesAfterAFailure(t *testing.T) {
+	s := newControl(t)
+	rows := &failing{Store: s.rows.Store}
+	s.rows.Store = rows
+	s.serve(&streams.Options{}, func() time.Time { return time.Now().Add(-time.Hour) }) // its leases are over
+	s.want(s.do("PUT", "/v1/stream/wakes", "", "Content-Type", "text/plain"), 201)
+	s.want(s.do("PUT", "/v1/stream/__ds/subscriptions/s", `{"type":"pull-wake","pattern":"a/*","wake_stream":"wakes"}`), 201)
+	s.want(s.do("PUT", "/v1/stream/a/1", "one", "Content-Type", "text/plain"), 201)
+	s.want(s.do("POST", "/v1/stream/__ds/subscriptions/s/claim", `{"worker":"w1"}`), 200)
+	s.serve(&streams.Options{}, nil)
+	rows.fail.Store(true)
+	s.want(s.do("GET", "/v1/stream/__ds/jwks.json", ""), 500)
+	rows.fail.Store(false)
+	s.want(s.do("GET", "/v1/stream/__ds/jwks.json", ""), 200)
+	for until := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		wakes := s.want(s.do("GET", "/v1/stream/wakes", ""), 200).Body.String()
+		if strings.Count(wakes, `"type":"wake"`) == 2 {
+			return
+		}
+		if time.Now().After(until) {
+			t.Fatal("the wake whose lease is over has not begun again")
+		}
+	}
+}
+
+// failing are rows that sometimes cannot be scanned.
+type failing struct {
+	kv.Store
+	fail atomic.Bool
+}
+
+func (f *failing) Scan(ctx context.Context, in kv.Range, opts kv.ScanOptions) iter.Seq2[kv.Row, error] {
+	if f.fail.Load() {
+		return func(yield func(kv.Row, error) bool) { yield(kv.Row{}, errors.New("the rows cannot be read")) }
+	}
+	return f.Store.Scan(ctx, in, opts)
 }

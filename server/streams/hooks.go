@@ -33,7 +33,9 @@ var errHook = fault.Under(subscription.ErrInvalid, "", "this address cannot be a
 type hooks struct {
 	h      *handler
 	client *http.Client
-	once   sync.Once // of resume
+
+	resuming sync.Mutex // guards resumed; held while it happens
+	resumed  bool
 
 	mu     sync.Mutex // guards timers
 	timers map[string]*time.Timer
@@ -113,17 +115,23 @@ func public(ip netip.Addr) bool {
 }
 
 // resume arms, once, the work that was due when the store was opened. The request that
-// happens to be the first may end meanwhile.
+// happens to be the first may end meanwhile. If not everything could be read, the next
+// request tries again; what is damaged holds nothing else up.
 func (d *hooks) resume(ctx context.Context) {
-	d.once.Do(func() {
-		for sub, err := range d.h.opts.Subscriptions.List(context.WithoutCancel(ctx)) {
-			if err != nil {
-				d.h.opts.Note(err)
-				return
-			}
-			d.at(sub.ID, sub.Due)
+	d.resuming.Lock()
+	defer d.resuming.Unlock()
+	if d.resumed {
+		return
+	}
+	d.resumed = true
+	for sub, err := range d.h.opts.Subscriptions.List(context.WithoutCancel(ctx)) {
+		if err != nil {
+			d.h.opts.Note(err)
+			d.resumed = d.resumed && fault.Declared(err) == fault.Damaged
+			continue
 		}
-	})
+		d.at(sub.ID, sub.Due)
+	}
 }
 
 // arm makes sure that due work of a subscription is done.
@@ -219,6 +227,10 @@ func (d *hooks) send(ctx context.Context, w subscription.Wake) (done bool, err e
 	r.Header.Set("Webhook-Signature", key.sign(time.Now(), body))
 	res, err := d.client.Do(r)
 	if err != nil {
+		var named *url.Error
+		if errors.As(err, &named) {
+			err = named.Err // without the address, which may hold a secret
+		}
 		return false, fmt.Errorf("webhook of subscription %s: %w", w.ID, err)
 	}
 	defer res.Body.Close()
