@@ -106,10 +106,10 @@ func (a *allowance) end() {
 	if a == nil {
 		return
 	}
-	a.shrink(0)
 	a.mu.Lock()
-	a.over = true
-	a.mu.Unlock()
+	defer a.mu.Unlock()
+	a.memory.left.Release(a.held)
+	a.held, a.over = 0, true
 }
 
 // reserve is called before large content is read. A call reads one at a time, so it
