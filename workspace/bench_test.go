@@ -8,8 +8,26 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stet-dev/stet/blob"
 	"github.com/stet-dev/stet/internal/testenv"
 )
+
+// scanOnly is Scan, or ScanPaths if there are paths. It checks nothing else, unlike mustScan,
+// which walks the whole tree for that.
+func scanOnly(b *testing.B, store blob.Store, root string, prev *Index, paths ...string) *Result {
+	b.Helper()
+	var res *Result
+	var err error
+	if paths == nil {
+		res, err = Scan(b.Context(), store, root, prev, nil)
+	} else {
+		res, err = ScanPaths(b.Context(), store, root, prev, paths, nil)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	return res
+}
 
 // benchTree makes a tree like that of a project: 16 files a directory, 3.4 KB on
 // average.
@@ -75,7 +93,7 @@ func BenchmarkFirstCapture(b *testing.B) {
 	var ours, theirs time.Duration
 	for b.Loop() {
 		start := time.Now()
-		mustScan(b, newStore(), root, nil, nil)
+		scanOnly(b, newStore(), root, nil)
 		ours += time.Since(start)
 		theirs += newShadowGit(b, root).commit(b)
 	}
@@ -88,14 +106,14 @@ func BenchmarkScan(b *testing.B) {
 	g.commit(b)
 	for _, changed := range []int{0, 1, 10, 1000} {
 		b.Run(fmt.Sprintf("changed=%d", changed), func(b *testing.B) {
-			res := mustScan(b, store, root, nil, nil)
+			res := scanOnly(b, store, root, nil)
 			var ours, theirs time.Duration
 			for round := 0; b.Loop(); round++ {
 				edits := edited(changed, round)
 				write(b, root, edits)
 				time.Sleep(10 * time.Millisecond) // as an agent does before its next step
 				start := time.Now()
-				res = mustScan(b, store, root, res.Index, nil)
+				res = scanOnly(b, store, root, res.Index)
 				ours += time.Since(start)
 				if int(res.Stats.Read) != changed {
 					b.Fatalf("read %d files, want %d", res.Stats.Read, changed)
@@ -110,9 +128,9 @@ func BenchmarkScan(b *testing.B) {
 // BenchmarkUnchanged is the scan alone, for profiles.
 func BenchmarkUnchanged(b *testing.B) {
 	root, store := benchTree(b, benchFiles()), newStore()
-	res := mustScan(b, store, root, nil, nil)
+	res := scanOnly(b, store, root, nil)
 	for b.Loop() {
-		mustScan(b, store, root, res.Index, nil)
+		scanOnly(b, store, root, res.Index)
 	}
 }
 
@@ -123,7 +141,7 @@ func BenchmarkOpened(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			root, store := benchTree(b, benchFiles()), newStore()
 			path := filepath.Join(b.TempDir(), "index")
-			if err := mustScan(b, store, root, nil, nil).Index.SaveSealed(path, seal); err != nil {
+			if err := scanOnly(b, store, root, nil).Index.SaveSealed(path, seal); err != nil {
 				b.Fatal(err)
 			}
 			for b.Loop() {
@@ -131,7 +149,7 @@ func BenchmarkOpened(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				mustScan(b, store, root, x, nil)
+				scanOnly(b, store, root, x)
 				if err := x.Close(); err != nil {
 					b.Fatal(err)
 				}
@@ -150,7 +168,7 @@ func BenchmarkHints(b *testing.B) {
 func benchHints(b *testing.B, seal Sealer) {
 	root, store := benchTree(b, benchFiles()), newStore()
 	path := filepath.Join(b.TempDir(), "index")
-	if err := mustScan(b, store, root, nil, nil).Index.SaveSealed(path, seal); err != nil {
+	if err := scanOnly(b, store, root, nil).Index.SaveSealed(path, seal); err != nil {
 		b.Fatal(err)
 	}
 	var ours time.Duration
@@ -161,7 +179,7 @@ func benchHints(b *testing.B, seal Sealer) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		res := mustScanPaths(b, store, root, prev, []string{editedName(0)}, nil)
+		res := scanOnly(b, store, root, prev, editedName(0))
 		if err := res.Index.SaveSealed(path, seal); err != nil {
 			b.Fatal(err)
 		}
