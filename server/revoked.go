@@ -47,7 +47,10 @@ func newRevocations(who func(*http.Request) (access.Principal, error)) *revocati
 func (v *revocations) watch(w http.ResponseWriter, r *http.Request) (watched *http.Request, leave func()) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	control := http.NewResponseController(w)
-	body := &interruptible{ReadCloser: r.Body, header: w.Header(), control: control}
+	body := &interruptible{ReadCloser: r.Body, control: control}
+	if r.ProtoMajor == 1 {
+		body.late = func() { w.Header().Set("Connection", "close") }
+	}
 	watched = r.WithContext(ctx)
 	if r.Body != http.NoBody {
 		watched.Body = body
@@ -99,8 +102,11 @@ func (v *revocations) watch(w http.ResponseWriter, r *http.Request) (watched *ht
 // of that would end the requests of others which a proxy sends over the same connection.
 type interruptible struct {
 	io.ReadCloser
-	header  http.Header
 	control *http.ResponseController
+	// late is called in a Read that was interrupted, perhaps only after the last byte. It is
+	// nil with HTTP/2, where streams do not share deadlines, and where others may write the
+	// answer while one reads.
+	late func()
 
 	mu                   sync.Mutex // guards the rest
 	reading, interrupted bool
@@ -117,8 +123,8 @@ func (b *interruptible) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.reading = false; b.interrupted { // perhaps only after the last byte
-		b.header.Set("Connection", "close")
+	if b.reading = false; b.interrupted && b.late != nil {
+		b.late()
 	}
 	return n, err
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -156,5 +157,51 @@ func TestConnectionsServeOthersAfterARevocationWithABody(t *testing.T) {
 	after := ask(h.token("shop", access.Read), "offset=-1", "")
 	if text, err := io.ReadAll(after.Body); err != nil || after.StatusCode != 200 {
 		t.Errorf("the next request on the connection: %d %s, %v", after.StatusCode, text, err)
+	}
+}
+
+// With HTTP/2 an upload whose token is revoked does not end the connection that it shares.
+func TestUploadsEndWithoutTheirConnection(t *testing.T) {
+	h := newHouse(t, nil)
+	revoked, info, err := h.tokens.Create(access.Grant{Tenant: "a", Scope: access.Admin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var connections atomic.Int64
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) {
+		if !c.Reused {
+			connections.Add(1)
+		}
+	}})
+	hc, base := dial(t, h.address, revoked).HTTP()
+	rows := stetv1connect.NewRowServiceClient(hc, base)
+	put := &stetv1.CommitRequest{Set: []*stetv1.Row{{Key: []byte("k"), Value: []byte("v")}}}
+	if _, err := rows.Commit(ctx, put); err != nil {
+		t.Fatal(err)
+	}
+	upload, err := stetv1connect.NewBlobServiceClient(hc, base).PutStream(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := upload.Send(&stetv1.PutBlobStreamRequest{Id: make([]byte, 32), Size: 8 << 20, Chunk: []byte("a")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.tokens.Revoke(info.ID); err != nil {
+		t.Fatal(err)
+	}
+	for err = nil; err == nil; {
+		err = upload.Send(&stetv1.PutBlobStreamRequest{Chunk: make([]byte, 1)})
+		time.Sleep(10 * time.Millisecond)
+	}
+	if _, err := upload.CloseAndReceive(); connect.CodeOf(err) != connect.CodeUnauthenticated {
+		t.Errorf("the upload ended with %v", err)
+	}
+	for range 3 {
+		if _, err := rows.Commit(ctx, put); connect.CodeOf(err) != connect.CodeUnauthenticated {
+			t.Errorf("a later call: %v", err)
+		}
+	}
+	if n := connections.Load(); n != 1 {
+		t.Errorf("%d connections, want one", n)
 	}
 }
