@@ -35,8 +35,8 @@ func (s *checkpointService) Blame(ctx context.Context, req *stetv1.BlameRequest)
 }
 
 // recordAt returns the checkpoint that a request names. For the current workspace it makes
-// one that is not stored; its blobs are only in look. What settling stores is in the store:
-// later calls shall tell the same of who changed what.
+// one that is not stored; its blobs are only in look. What settling stores is kept,
+// so that later calls name the same authors.
 func (s *checkpointService) recordAt(ctx context.Context, look blob.Store, m *stetv1.BlameRequest) (rec *checkpoint.Record, err error) {
 	if ref := m.GetRef(); ref != "" && ref != "@" {
 		return s.resolve(ctx, m.GetWorkspace(), m.GetConversation(), ref)
